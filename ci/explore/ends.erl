@@ -3,7 +3,7 @@
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
          asked_late/0, killed/0, killed_between/0, killed_late/0, killed_in_time/0, killed_or_told/0, killed_by_a_link/0, unlinked/0,
-         timed/0, alive/0, looked_at/0, crashes_late/0]).
+         alive/0, looked_at/0, crashes_late/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -155,13 +155,6 @@ unlinked() ->
     spawn(fun() -> try link(Pid) catch error:noproc -> ok end, unlink(Pid) end),
     Pid ! go,
     ok.
-
-%% A timer that is cancelled could have gone off before, which is not turned around.
-timed() ->
-    Timer = erlang:send_after(1000, self(), late),
-    Me = self(),
-    spawn(fun() -> Me ! early end),
-    receive early -> erlang:cancel_timer(Timer), ok; late -> ok end.
 
 %% Whether it is alive is not turned around.
 alive() ->

@@ -4,7 +4,7 @@
 -export([readers_two/0, readers_five/0, lastzero_two/0, lastzero_five/0, indexer_eleven/0, indexer_twelve/0,
          updates/0, updates_mended/0, registry/0, registry_mended/0, pool/0, pool_mended/0, settings/0, places/0, places_mended/0,
          whole/0, heir/0, served/0, started/0, cached/0, filesystem_thirteen/0, filesystem_fifteen/0, filesystem_seventeen/0,
-         rush_hour/0, processes/0, processes_mended/0]).
+         rush_hour/0, processes/0, processes_mended/0, named_late/0, taken_away/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 %% Runs all at once, and gives their results in the order of the list. It fails as the first one of them that fails.
@@ -274,4 +274,17 @@ processes(Forget) ->
     receive watches -> Old ! stop end,
     receive {'DOWN', Reference, process, Old, _} -> ets:insert(Names, {name, Me}) end,
     receive forgotten -> [{name, Me}] = ets:lookup(Names, name) end,
+    ok.
+
+%% Who is to have a name may have ended before: 2.
+named_late() ->
+    register(late, spawn(fun() -> ok end)),
+    ok.
+
+%% A name is taken away from who has it, or that one has ended: 2.
+taken_away() ->
+    Pid = spawn(fun() -> receive go -> ok end end),
+    register(taken, Pid),
+    Pid ! go,
+    try unregister(taken) catch error:badarg -> ended end,
     ok.

@@ -22,6 +22,7 @@ mod kills;
 mod libraries;
 mod loom;
 mod natives;
+mod orders;
 mod outside;
 mod paths;
 mod pictures;
@@ -84,6 +85,8 @@ enum Task {
     Kills(kills::Options),
     /// Record programs whose output is chance, replay them, and compare the output
     Replays(replays::Options),
+    /// Explore random programs in all their orders, and look for others by chance
+    Orders(orders::Options),
     /// Run the models of lock-free code under loom
     Loom,
     /// Run the runtime's tests under AddressSanitizer
@@ -114,6 +117,7 @@ fn main() -> std::process::ExitCode {
         Task::Natives(options) => natives::main(&options),
         Task::Kills(options) => kills::main(&options),
         Task::Replays(options) => replays::main(&options),
+        Task::Orders(options) => orders::main(&options),
         Task::Loom => loom::main(),
         Task::Sanitize(options) => sanitize::main(&options),
         Task::Fuzz(options) => fuzz::main(&options),

@@ -53,6 +53,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed no UTF-8"))
 }
 
+/// The number of commits: the seed of what is tested with other random numbers at each of them.
+pub(crate) fn commits() -> Result<u64> {
+    let count = output(Command::new("git").args(["rev-list", "--count", "HEAD"]));
+    let count = count.context("the number of commits is the seed")?;
+    count.trim().parse().context("git counts commits")
+}
+
 /// Is there a program of this name on PATH?
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

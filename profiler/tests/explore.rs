@@ -420,11 +420,11 @@ fn functions_that_are_first_compiled_in_a_run_are_no_other_runs() {
 fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
     for (call, what) in [
-        ("timed", "messages of timers and ports"),
-        ("alive", "whether processes are alive"),
-        ("looked_at", "what processes are told of others"),
+        ("timers:later", "timers that go off later"),
+        ("ends:alive", "whether processes are alive"),
+        ("ends:looked_at", "what processes are told of others"),
     ] {
-        let (output, json) = explore(&place, &format!("ends:{call}"), &[]);
+        let (output, json) = explore(&place, call, &[]);
         let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
         assert!(not_explored.contains(&what.into()), "{json}");
         assert_eq!(json["complete"], false);
@@ -438,22 +438,29 @@ fn what_is_not_turned_around_is_said() {
 #[test]
 fn time_outs_that_are_late_are_fewer_orders_and_not_all() {
     let Some(place) = programs() else { return };
-    for (call, all, late) in [("timeout", 2, 1), ("three", 6, 6)] {
-        let call = format!("orders:{call}");
-        let (_, json) = explore(&place, &call, &["--all"]);
+    for (call, all, late) in [
+        ("orders:timeout", 2, 1),
+        ("orders:three", 6, 6),
+        ("timers:first", 2, 1),
+        ("timers:timed", 3, 1),
+        ("timers:for_nobody", 1, 1),
+    ] {
+        let (_, json) = explore(&place, call, &["--all"]);
         assert_eq!(told(&json), (all, true, vec![]));
-        let (_, json) = explore(&place, &call, &["--all", "--late-timeouts"]);
+        let (_, json) = explore(&place, call, &["--all", "--late-timeouts"]);
         assert_eq!(told(&json), (late, late == all, vec![]));
         let left = json["not_explored"].as_array().map_or(0, Vec::len);
         assert_eq!(left, usize::from(late < all), "{json}");
     }
 }
 
+/// What is found in a call: its kind, and how its reason begins.
+type Found = Option<(&'static str, &'static str)>;
+
 /// Monitors, links and `exit/2`: `ci/explore/ends.erl` tells how many orders each call has.
 #[test]
 fn ends_and_who_is_told_of_them_are_turned_around() {
-    let Some(place) = programs() else { return };
-    for (call, orders, found) in [
+    let rows = [
         ("monitored", 2, Some(("deadlock", "ends:monitored/0"))),
         ("monitored_twice", 4, None),
         ("looked_for", 3, None),
@@ -472,10 +479,37 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("killed_by_a_link", 4, None),
         ("unlinked", 4, None),
         ("crashes_late", 3, Some(("exit", "{noproc,"))),
-    ] {
+    ];
+    are_turned_around("ends", &rows);
+}
+
+/// Timers that send messages: `ci/explore/timers.erl` tells how many orders each call has.
+#[test]
+fn timers_and_calls_that_cancel_them_are_turned_around() {
+    let rows = [
+        ("first", 2, None),
+        ("cancelled", 2, None),
+        ("cancelled_late", 2, Some(("exit", "late"))),
+        ("two", 2, None),
+        ("by_another", 2, None),
+        ("read", 2, None),
+        ("for_nobody", 1, None),
+        ("ticks", 4, None),
+        ("timed", 3, None),
+        ("statem", 2, Some(("exit", "{{badmatch,too_late}"))),
+        ("by_name", 2, Some(("deadlock", "timers:by_name/0"))),
+        ("by_names", 7, None),
+    ];
+    are_turned_around("timers", &rows);
+}
+
+/// Each call of a module has so many orders, in which this is found.
+fn are_turned_around(module: &str, rows: &[(&str, u64, Found)]) {
+    let Some(place) = programs() else { return };
+    for &(call, orders, found) in rows {
         for workers in ["1", "2"] {
             let options = ["--all", "--workers", workers, "-o", "found"];
-            let (output, json) = explore(&place, &format!("ends:{call}"), &options);
+            let (output, json) = explore(&place, &format!("{module}:{call}"), &options);
             let said = errors(&output);
             let (told, is_all, findings) = told(&json);
             assert_eq!((told, is_all), (orders, true), "{call}: {said}");
@@ -489,7 +523,7 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         }
         // No order comes by chance that is none of these.
         let options = ["--strategy", "pos", "--runs", "200", "-o", "drawn"];
-        let (output, json) = explore(&place, &format!("ends:{call}"), &options);
+        let (output, json) = explore(&place, &format!("{module}:{call}"), &options);
         assert!(told(&json).0 <= orders, "{call}: {}", errors(&output));
         if found.is_some() {
             let check = place.run(&["explore", "--check", "found"]);
@@ -519,6 +553,8 @@ fn accesses_to_what_processes_share_are_turned_around() {
         ("whole", 4, None),
         ("registry", 4, Some("badarg")),
         ("registry_mended", 4, None),
+        ("named_late", 2, Some("{badarg,[{erlang,register,")),
+        ("taken_away", 2, None),
         ("heir", 2, Some("{badarg,[{ets,insert,")),
         ("cached", 6, Some("{badmatch,2}")),
         ("started", 4, None),

@@ -9,7 +9,6 @@ mod side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -62,8 +61,6 @@ const TESTED: usize = 200;
 impl Options {
     /// What `cargo xtask test` runs: other modules at each commit, and the same ones whenever it is tested.
     pub(crate) fn of_test() -> Result<Self> {
-        let count = run::output(Command::new("git").args(["rev-list", "--count", "HEAD"]));
-        let seed = count.context("the number of commits is the seed")?;
         Ok(Self {
             campaigns: vec!["modules".to_owned()],
             erl: None,
@@ -71,7 +68,7 @@ impl Options {
             build: None,
             beamline: None,
             zeal: None,
-            seed: seed.trim().parse().context("git counts commits")?,
+            seed: run::commits()?,
             cases: TESTED,
             first: 1,
             shrink: 3,

@@ -207,6 +207,8 @@ impl Object {
             Shared::Atomics => "atomics",
             Shared::Counters => "counters",
             Shared::Process | Shared::Nobody => "process",
+            Shared::Timer => "timer",
+            Shared::Named => "named",
         }
     }
 
@@ -214,7 +216,12 @@ impl Object {
     fn part_name(&self) -> &'static str {
         match self.shared {
             Shared::Table | Shared::PersistentTerms => "the key",
-            Shared::Name | Shared::Names | Shared::Process | Shared::Nobody => "the part",
+            Shared::Name
+            | Shared::Names
+            | Shared::Process
+            | Shared::Nobody
+            | Shared::Timer
+            | Shared::Named => "the part",
             Shared::Atomics | Shared::Counters => "place",
         }
     }
@@ -230,6 +237,8 @@ impl fmt::Display for Object {
             Shared::Atomics => f.write_str("an array of atomics"),
             Shared::Counters => f.write_str("an array of counters"),
             Shared::Process | Shared::Nobody => f.write_str("the end of a process"),
+            Shared::Timer => f.write_str("a timer"),
+            Shared::Named => f.write_str("the name of a process"),
         }
     }
 }

@@ -20,10 +20,14 @@ pub enum Shared {
     Process = 7,
     /// The same of nobody: a process looked for one by a name that nobody had.
     Nobody = 8,
+    /// Whether a timer has gone off, in an exploration.
+    Timer = 9,
+    /// Whether a process has a name.
+    Named = 10,
 }
 
 impl Shared {
-    const ALL: [Shared; 8] = [
+    const ALL: [Shared; 10] = [
         Shared::Table,
         Shared::Name,
         Shared::Names,
@@ -32,6 +36,8 @@ impl Shared {
         Shared::Counters,
         Shared::Process,
         Shared::Nobody,
+        Shared::Timer,
+        Shared::Named,
     ];
 }
 

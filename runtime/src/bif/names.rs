@@ -1,6 +1,7 @@
 //! The BIFs of registered names.
 
 use super::{BifResult, Raise, badarg, bifs};
+use crate::process::registry::Named;
 use crate::process::{Process, registry};
 use crate::term::{Atom, Term, View, am};
 use crate::trace::Event;
@@ -18,14 +19,14 @@ fn register_2<'p>(p: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
     let name = name.ok_or_else(|| refused(am::none))?;
     match who.view() {
         View::Pid(pid) => {
-            let names = registry::to_change(p, name)?;
+            let names = registry::to_give(p, name, Named::Process(pid))?;
             registry::register_process(names, name, pid).map_err(refused)?;
         }
         View::Port(port) => {
             if !crate::process::ports::exists(port) {
                 return Err(refused(am::none).into());
             }
-            let names = registry::to_change(p, name)?;
+            let names = registry::to_give(p, name, Named::Port(port))?;
             registry::register_port(names, name, port).map_err(refused)?;
             report_port_name(port, Event::Register, name);
         }
@@ -43,8 +44,8 @@ fn report_port_name(port: crate::term::Port, event: Event, name: Atom) {
 
 fn unregister_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
-    let names = registry::to_change(p, name)?;
-    if let registry::Named::Port(port) = registry::unregister(names, name).ok_or_else(badarg)? {
+    let names = registry::to_free(p, name)?;
+    if let Named::Port(port) = registry::unregister(names, name).ok_or_else(badarg)? {
         report_port_name(port, Event::Unregister, name);
     }
     Ok(Term::bool(true))
@@ -52,7 +53,7 @@ fn unregister_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 
 fn whereis_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
-    let named = registry::find(p, name)?.map(registry::Named::term);
+    let named = registry::find(p, name)?.map(Named::term);
     Ok(named.unwrap_or(am::undefined.term()))
 }
 

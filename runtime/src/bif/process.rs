@@ -616,7 +616,9 @@ fn exit_signal<'p>(
 pub(super) fn all_pids(p: &Process) -> Term<'_> {
     let guard = crate::sched::ptab::pin();
     let table = crate::process::table().iter(&guard);
-    let pids: Vec<Term<'_>> = table.map(|shared| shared.pid().term()).collect();
+    let pids = table.map(|shared| shared.pid());
+    let pids = pids.filter(|pid| !explored::is_timer(*pid));
+    let pids: Vec<Term<'_>> = pids.map(Pid::term).collect();
     p.bump_reds(pids.len() as i64 / 75);
     p.list(&pids)
 }

@@ -1,6 +1,6 @@
 //! The BIFs of time, timers, references and unique integers.
 
-use super::{BifResult, Control, Raise, badarg, badopt, bifs};
+use super::{BifResult, Control, Raise, badarg, badopt, bifs, system_limit};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
@@ -11,7 +11,7 @@ use crate::process::refs::{
 use crate::process::replay::Word;
 use crate::process::user_timers;
 use crate::process::user_timers::Receiver;
-use crate::process::{Process, Signal, deliver};
+use crate::process::{Process, Signal, deliver, explored};
 use crate::sched;
 use crate::sched::clock::{
     clock_of_erlang_ns, erlang_monotonic_ns, now_microseconds, system_time_ns, time_offset_ns,
@@ -255,6 +255,7 @@ fn start_timer<'p>(
         View::Atom(name) => Receiver::Name(name),
         _ => return Err(badarg().into()),
     };
+    explored::may_start_timer(p)?;
     let reference = user_timers::start(deadline, receiver, |reference| {
         if !wrap {
             return Message::copy_of(message);
@@ -268,7 +269,24 @@ fn start_timer<'p>(
             heap.tuple(&elements)
         })
     });
+    explored::starts_timer(p, receiver, reference).map_err(|_| system_limit())?;
     Ok(p.reference(reference))
+}
+
+/// The milliseconds that were left of a timer that `p` cancels, if it had not gone off.
+fn cancel(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
+    explored::looks_for_timer(p, reference)?;
+    let left = user_timers::cancel(reference);
+    if left.is_some() {
+        explored::is_cancelled(reference);
+    }
+    Ok(left)
+}
+
+/// The milliseconds left of a timer, if it has not gone off.
+fn read(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
+    explored::looks_for_timer(p, reference)?;
+    Ok(user_timers::read(reference))
 }
 
 fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -276,7 +294,8 @@ fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
         return Err(later.into());
     }
     let reference = numbers(timer)?;
-    Ok(left(p, reference.and_then(user_timers::cancel)))
+    let milliseconds = reference.map(|timer| cancel(p, timer)).transpose()?;
+    Ok(left(p, milliseconds.flatten()))
 }
 
 fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -294,18 +313,20 @@ fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifRes
             (is_async, info || !is_async),
         ));
     };
-    let result = user_timers::cancel(reference);
+    let result = cancel(p, reference)?;
     Ok(answer(p, am::cancel_timer, timer, result, (is_async, info)))
 }
 
 fn read_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
     let reference = numbers(timer)?;
-    Ok(left(p, reference.and_then(user_timers::read)))
+    let milliseconds = reference.map(|timer| read(p, timer)).transpose()?;
+    Ok(left(p, milliseconds.flatten()))
 }
 
 fn read_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
     let [is_async] = flags(options, [am::async_], [false])?;
-    let result = numbers(timer)?.and_then(user_timers::read);
+    let reference = numbers(timer)?;
+    let result = reference.map(|timer| read(p, timer)).transpose()?.flatten();
     Ok(answer(p, am::read_timer, timer, result, (is_async, true)))
 }
 

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{Access, Object, Objects, Table, error};
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
-use crate::process::access::{Names, Part, Shared, Touch};
+use crate::process::access::{ObjectsOf, Part, Shared, Touch};
 use crate::process::order;
 use crate::process::{self, Control, Leave, Process, Raise, Signal, refs};
 use crate::term::{Atom, Pid, Term, View, am};
@@ -47,7 +47,7 @@ pub(crate) type TableRef = Arc<MagicBinary>;
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
 
 /// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.
-static OBJECTS: Names = Names::new();
+static OBJECTS: ObjectsOf<Atom> = ObjectsOf::new();
 
 /// What stands for a name in the order of accesses; nothing where nobody asks for the order.
 pub(super) fn object_of(name: Atom) -> Option<&'static Object> {

@@ -20,6 +20,7 @@
 //!
 //! The caller holds the lock that guards the object, for the access: a write alone, a read at most together with reads.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,6 +57,10 @@ pub(crate) enum Shared {
     Process,
     /// The same of nobody.
     Nobody,
+    /// Whether a timer has gone off.
+    Timer,
+    /// Whether a process has a name.
+    Named,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.
@@ -245,25 +250,25 @@ impl Turns {
     }
 }
 
-/// Objects that stand for names.
-pub(crate) struct Names(Mutex<Option<HashMap<Atom, &'static Object>>>);
+/// Objects that stand for names, or for processes.
+pub(crate) struct ObjectsOf<K>(Mutex<Option<HashMap<K, &'static Object>>>);
 
-impl Names {
-    /// No names yet.
-    pub(crate) const fn new() -> Names {
-        Names(Mutex::new(None))
+impl<K: Eq + Hash> ObjectsOf<K> {
+    /// None yet.
+    pub(crate) const fn new() -> ObjectsOf<K> {
+        ObjectsOf(Mutex::new(None))
     }
 
-    /// What stands for a name. It stays, as the name itself does.
-    pub(crate) fn of(&self, name: Atom) -> &'static Object {
-        let mut names = self.0.lock();
-        let object = names.get_or_insert_default().entry(name);
+    /// What stands for this one. It stays, as a name itself does.
+    pub(crate) fn of(&self, key: K) -> &'static Object {
+        let mut all = self.0.lock();
+        let object = all.get_or_insert_default().entry(key);
         object.or_insert_with(|| Box::leak(Box::default()))
     }
 
-    /// From now on, `object` stands for the name.
-    pub(crate) fn set(&self, name: Atom, object: &'static Object) {
-        self.0.lock().get_or_insert_default().insert(name, object);
+    /// From now on, `object` stands for this one.
+    pub(crate) fn set(&self, key: K, object: &'static Object) {
+        self.0.lock().get_or_insert_default().insert(key, object);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: T1 of `term/mod.rs`.
 
 mod endings;
+mod timers;
 mod watches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,13 +13,16 @@ use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
 use super::order::Told;
-use super::registry::{Named, whereis};
-use super::user_timers::Receiver;
 use super::{Process, init_pid};
 use crate::hash::{HashMap, HashSet};
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
 pub(in crate::process) use endings::{Endings, is_ended};
+pub(crate) use timers::{
+    Timer, go_off_for_nobody, is_cancelled, is_timer, looks_for_timer, may_start_timer,
+    receiver_of_timer, starts_timer, tell_timers_left,
+};
+pub(in crate::process) use timers::{goes_off, is_due};
 pub(crate) use watches::{
     Watch, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked, looks_for_peer,
     monitors,
@@ -68,8 +72,8 @@ pub(crate) struct Kept {
     pub(crate) exit_calls: Vec<(Pid, u64, Pid, Ends)>,
     /// Which message of those that no process has sent each of them is at its receiver.
     pub(crate) exit_messages: HashMap<(Pid, u64), u32>,
-    /// Whom timers are for.
-    pub(crate) timers: HashSet<Pid>,
+    /// Timers that send messages to processes.
+    pub(crate) timers: Vec<Timer>,
     /// How many of those messages each process was told.
     notices: HashMap<Pid, u32>,
     /// What processes that were made began with.
@@ -324,21 +328,6 @@ pub(super) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
             kept.exit_messages.insert((from, access), number);
         });
     }
-}
-
-/// A timer is started for this receiver.
-pub(super) fn starts_timer(receiver: Receiver) {
-    if !is_on() {
-        return;
-    }
-    let pid = match receiver {
-        Receiver::Pid(pid) => Some(pid),
-        Receiver::Name(name) => match whereis(name) {
-            Some(Named::Process(pid)) => Some(pid),
-            _ => None,
-        },
-    };
-    kept(|kept| kept.timers.extend(pid));
 }
 
 /// `p` begins to trap exits, or ceases to.

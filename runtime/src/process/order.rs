@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::Process;
 use super::explored;
 use super::probe::probes;
-use super::signal::{ANSWER, OUTSIDE};
+use super::signal::{ANSWER, OUTSIDE, TIMER};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -115,6 +115,11 @@ impl Source {
     pub(crate) fn of(from: Pid, number: u32) -> Source {
         match number {
             0 | OUTSIDE => Source::NOTICE,
+            TIMER => Source::Told {
+                of: Some(from),
+                is_gone: false,
+                is_exit: false,
+            },
             _ => Source::Sent(Sending { from, number }),
         }
     }
@@ -461,7 +466,7 @@ impl Own {
 /// The number of the sending behind the one of this number: counts from 1 again after 2^32 sendings.
 fn next_number(sent: u32) -> u32 {
     match sent + 1 {
-        ANSWER | OUTSIDE => 1,
+        ANSWER | OUTSIDE | TIMER => 1,
         next => next,
     }
 }

@@ -3,9 +3,10 @@
 use crate::hash::HashMap;
 use std::sync::OnceLock;
 
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use smallvec::SmallVec;
 
-use super::access::{Access, Names, Object, Part, Shared, Touch};
+use super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
 use super::event::Event;
 use super::explored;
 use super::order;
@@ -41,8 +42,55 @@ fn names() -> &'static RwLock<HashMap<Atom, Named>> {
 }
 
 /// What stands for each name in the order of accesses, and for all of them together.
-static OBJECTS: Names = Names::new();
+static OBJECTS: ObjectsOf<Atom> = ObjectsOf::new();
 static ALL: Object = Object::new();
+
+/// What stands for whether a process may get a name, in an explored run.
+static NAMED: ObjectsOf<Pid> = ObjectsOf::new();
+
+/// The names that processes have had and not given up themselves, where the order is asked for.
+static HAD: Had = Had(Mutex::new(None));
+
+/// Names of processes.
+struct Had(Mutex<Option<HashMap<Pid, SmallVec<[Atom; 1]>>>>);
+
+impl Had {
+    fn of(&self, pid: Pid) -> SmallVec<[Atom; 1]> {
+        let all = self.0.lock();
+        let names = all.as_ref().and_then(|all| all.get(&pid));
+        names.cloned().unwrap_or_default()
+    }
+
+    fn note(&self, pid: Pid, name: Atom) {
+        let mut all = self.0.lock();
+        let names = all.get_or_insert_default().entry(pid).or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+
+    fn forget(&self, pid: Pid, name: Atom) {
+        if let Some(names) = self.0.lock().as_mut().and_then(|all| all.get_mut(&pid)) {
+            names.retain(|known| *known != name);
+        }
+    }
+
+    fn forget_all(&self, pid: Pid) {
+        if let Some(all) = self.0.lock().as_mut() {
+            all.remove(&pid);
+        }
+    }
+}
+
+/// Another process gives this one a name; or it ends, and gets none any more.
+pub(super) fn whether_named(pid: Pid) -> Touch<'static> {
+    Touch {
+        object: NAMED.of(pid),
+        access: Access::Write,
+        shared: Shared::Named,
+        part: Part::All,
+    }
+}
 
 /// A change of who has a name.
 fn of_name(name: Atom) -> Touch<'static> {
@@ -51,6 +99,14 @@ fn of_name(name: Atom) -> Touch<'static> {
         access: Access::Write,
         shared: Shared::Name(name),
         part: Part::All,
+    }
+}
+
+/// A look for who has a name.
+pub(super) fn look_for(name: Atom) -> Touch<'static> {
+    Touch {
+        access: Access::Read,
+        ..of_name(name)
     }
 }
 
@@ -67,14 +123,36 @@ fn of_names(part: Part<'static>) -> Touch<'static> {
 /// The names, of which one is about to be changed.
 pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 
-/// To give or to free `name`, by `p`.
+/// To give `name` to a process or port, by `p`.
 ///
 /// # Errors
 /// It is not the turn of `p`, as [`Process::accesses`] tells.
-pub(crate) fn to_change(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
+pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Control<'static>> {
+    let names = to_change_now();
+    if order::is_asked() {
+        let changes = [of_name(name), of_names(Part::Key(name.term()))];
+        match to {
+            Named::Process(pid) if explored::is_on() && pid != p.pid() => {
+                let [name, names] = changes;
+                p.accesses_all(&[name, names, whether_named(pid)])?;
+            }
+            _ => p.accesses_all(&changes)?,
+        }
+    }
+    Ok(names)
+}
+
+/// To free `name`, by `p`.
+///
+/// # Errors
+/// As [`to_give`].
+pub(crate) fn to_free(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
     if order::is_asked() {
         p.accesses_all(&[of_name(name), of_names(Part::Key(name.term()))])?;
+        if names.get(&name) == Some(&Named::Process(p.pid())) {
+            HAD.forget(p.pid(), name);
+        }
     }
     Ok(names)
 }
@@ -87,14 +165,11 @@ pub(crate) fn to_change_now() -> Changes {
 /// The process or port that has `name`, as `p` looks for it.
 ///
 /// # Errors
-/// As [`to_change`].
+/// As [`to_give`].
 pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
     if order::is_asked() {
-        p.accesses(Touch {
-            access: Access::Read,
-            ..of_name(name)
-        })?;
+        p.accesses(look_for(name))?;
     }
     Ok(names.get(&name).copied())
 }
@@ -102,15 +177,12 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
 /// The same where `p` is to be told of the end of who has it.
 ///
 /// # Errors
-/// As [`to_change`].
+/// As [`to_give`].
 pub(crate) fn find_to_watch(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
     let named = names.get(&name).copied();
     if order::is_asked() {
-        let found = Touch {
-            access: Access::Read,
-            ..of_name(name)
-        };
+        let found = look_for(name);
         match named.is_none() && explored::is_on() {
             true => p.accesses_all(&[found, explored::end_of_nobody()])?,
             false => p.accesses(found)?,
@@ -151,6 +223,9 @@ pub(crate) fn register_process(mut names: Changes, name: Atom, pid: Pid) -> Resu
         return Err(am::notalive);
     }
     names.insert(name, Named::Process(pid));
+    if order::is_asked() {
+        HAD.note(pid, name);
+    }
     // A tracer that fails gives up its own name.
     drop(names);
     happened(shared, Event::Register, name.term());
@@ -186,17 +261,41 @@ pub(crate) fn unregister(mut names: Changes, name: Atom) -> Option<Named> {
     named
 }
 
+/// To free the names of `p`, which exits: those that it has had, unless it has given them up itself. One that another process
+/// has taken away counts, too, as it depends on the order whether it had done so. Nothing where it has had none.
+///
+/// # Errors
+/// As [`to_give`].
+fn to_free_all(p: &Process) -> Result<Option<Changes>, Control<'static>> {
+    let mut all = HAD.of(p.pid());
+    all.extend(p.shared().name().filter(|name| !all.contains(name)));
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let names = to_change_now();
+    let touches = all.iter();
+    let touches = touches.flat_map(|name| [of_name(*name), of_names(Part::Key(name.term()))]);
+    p.accesses_all(&touches.collect::<Vec<_>>())?;
+    HAD.forget_all(p.pid());
+    Ok(Some(names))
+}
+
 /// Takes the name of a process that exits, and lets it get no other.
 ///
 /// # Errors
-/// As [`to_change`].
+/// As [`to_give`].
 pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
     let shared = p.shared();
-    let named = match shared.name() {
-        Some(name) => Some(to_change(p, name)?),
-        None => None,
+    let named = match order::is_asked() {
+        true => to_free_all(p)?,
+        false => None,
     };
-    if let Some(name) = shared.refuse_names() {
+    // In an explored run it may get another name until its end is made.
+    let name = match explored::is_on() {
+        true => shared.take_name(),
+        false => shared.refuse_names(),
+    };
+    if let Some(name) = name {
         let mut names = named.unwrap_or_else(to_change_now);
         if names.get(&name) == Some(&Named::Process(shared.pid())) {
             names.remove(&name);
@@ -210,7 +309,7 @@ pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
 /// All names, in the order of their atoms' indices.
 ///
 /// # Errors
-/// As [`to_change`].
+/// As [`to_give`].
 pub(crate) fn registered(p: &Process) -> Result<Vec<Atom>, Control<'static>> {
     let names = names().read();
     p.accesses(Touch {

@@ -460,6 +460,17 @@ impl Process {
         follows.cursor.turn(follows.steps(plan))
     }
 
+    /// Whether it has still to make steps or accesses of what it follows.
+    pub(super) fn has_steps_to_follow(&self) -> bool {
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return false;
+        };
+        !follows.cursor.is_over()
+            || follows
+                .accesses
+                .has_any_left(&plan.accesses, follows.cursor.process)
+    }
+
     /// A built-in function is about to give up what tells of the end of `of`, or, with [`Word::Any`], what no process
     /// sends: whether the recorded process had been told before. Then it is to try again later.
     pub(crate) fn is_to_hear(

@@ -233,6 +233,13 @@ impl ProcShared {
             .compare_exchange(index, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
+    /// Gives up the name that it has, if any. Under the registry's lock.
+    pub(super) fn take_name(&self) -> Option<Atom> {
+        let name = self.name()?;
+        self.clear_name(name);
+        Some(name)
+    }
+
     /// From now on it gets no name. Gives back the one it has, which its caller unregisters.
     pub(super) fn refuse_names(&self) -> Option<Atom> {
         match self.name.swap(NAMELESS, Ordering::AcqRel) {

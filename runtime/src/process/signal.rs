@@ -19,6 +19,9 @@ pub(super) const ANSWER: u32 = u32::MAX;
 /// In the place of a sending's number: a message of a port, whose content comes from outside.
 pub(super) const OUTSIDE: u32 = u32::MAX - 1;
 
+/// In the place of a sending's number: a message of a timer, which is a process in an explored run.
+pub(super) const TIMER: u32 = u32::MAX - 2;
+
 /// A function that runs in the context of the receiver; without a process when it is gone.
 pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
 
@@ -32,7 +35,7 @@ pub(crate) enum Signal {
         /// Who takes it has no sequential trace token any more: its sender had none.
         clears: bool,
         /// Which of its sender's sendings it is, where the order is asked for; else, and for messages of the runtime's
-        /// own, 0; or [`ANSWER`] or [`OUTSIDE`].
+        /// own, 0; or [`ANSWER`], [`OUTSIDE`] or [`TIMER`].
         number: u32,
     },
     /// A message of a process that has a sequential trace token, or to an alias while the order is asked for.
@@ -183,6 +186,16 @@ impl Signal {
             from: SYSTEM,
             clears: false,
             number: OUTSIDE,
+        }
+    }
+
+    /// The same, of a timer that this process stands for.
+    pub(super) fn of_timer(message: Message, process: Pid) -> Signal {
+        Signal::Message {
+            message,
+            from: process,
+            clears: false,
+            number: TIMER,
         }
     }
 

@@ -14,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::access::{self, Access};
 use super::registry::{Named, whereis};
-use super::{Control, Process};
+use super::{Control, Process, explored};
 use crate::hash::{HashMap, HashSet};
 use crate::term::{Atom, Pid};
 
@@ -256,6 +256,7 @@ impl Process {
     pub(crate) fn ends_later(&self) -> bool {
         let step = || {
             let mut touches: Touches = smallvec![mailbox(self.pid())];
+            touches.extend(explored::receiver_of_timer(self.pid()).map(mailbox));
             if let Some(relations) = self.some_relations() {
                 let linked = relations.linked().filter_map(|peer| peer.pid());
                 touches.extend(linked.map(mailbox));

@@ -9,7 +9,7 @@ use crate::heap::Message;
 use crate::process::explored;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{Named, whereis};
-use crate::process::{ProcShared, Signal, TimerState, lookup, send};
+use crate::process::{ProcShared, SYSTEM, Signal, TimerState, lookup, send};
 use crate::sched::ptab::pin;
 use crate::sched::timers;
 use crate::sched::timers::{Fire, TimerId};
@@ -62,7 +62,6 @@ pub(crate) fn start(
         message: message(reference),
         when: When::Paused(deadline_ns.saturating_sub(monotonic_ns())),
     };
-    explored::starts_timer(receiver);
     let state = timer.of_process(TimerState::Runs, |process| process.add_timer(reference));
     if state == TimerState::Gone {
         return reference;
@@ -78,6 +77,7 @@ pub(crate) fn start(
 /// Cancels a timer; the milliseconds that were left.
 pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
     let timer = shard(reference).lock().remove(&reference)?;
+    explored::is_due(reference);
     if let When::At(_, Some(wheel)) = timer.when {
         timers::cancel(wheel);
     }
@@ -89,6 +89,19 @@ pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
 pub(crate) fn read(reference: RefNumbers) -> Option<u64> {
     let shard = shard(reference).lock();
     shard.get(&reference).map(UserTimer::left_ms)
+}
+
+impl Receiver {
+    /// The process that it is now, if any.
+    pub(super) fn process(self) -> Option<Pid> {
+        match self {
+            Receiver::Pid(pid) => Some(pid),
+            Receiver::Name(name) => match whereis(name) {
+                Some(Named::Process(pid)) => Some(pid),
+                _ => None,
+            },
+        }
+    }
 }
 
 impl UserTimer {
@@ -150,22 +163,30 @@ pub(crate) fn resume(reference: RefNumbers) {
     }
 }
 
-/// A timer goes off.
+/// Whether a timer has neither gone off nor been cancelled.
+pub(crate) fn is_there(reference: RefNumbers) -> bool {
+    shard(reference).lock().contains_key(&reference)
+}
+
+/// The time of a timer has come: it goes off, or its process does, where it is one.
 pub(crate) fn fire(reference: RefNumbers) {
+    if !explored::is_due(reference) {
+        go_off(reference, None);
+    }
+}
+
+/// A timer goes off; with the end of this process, where it is one.
+pub(crate) fn go_off(reference: RefNumbers, process: Option<Pid>) {
     let Some(timer) = shard(reference).lock().remove(&reference) else {
         return;
     };
     timer.forget(reference);
-    let pid = match timer.receiver {
-        Receiver::Pid(pid) => Some(pid),
-        Receiver::Name(name) => match whereis(name) {
-            Some(Named::Process(pid)) => Some(pid),
-            _ => None,
-        },
-    };
-    if let Some(pid) = pid {
-        let message = timer.message;
+    if let Some(pid) = timer.receiver.process() {
+        let signal = match process {
+            Some(process) => Signal::of_timer(timer.message, process),
+            None => Signal::own(timer.message, SYSTEM),
+        };
         // Gone: then nobody waits for it.
-        let _ = send(pid, Signal::own(message, crate::process::SYSTEM));
+        let _ = send(pid, signal);
     }
 }

@@ -444,6 +444,9 @@ impl Scheduler {
             }
             answer(end);
         }
+        if explored::are_all_gone() && explored::go_off_for_nobody() {
+            return true;
+        }
         // Who waits for a timer of its prefix waits also when the call has ended.
         let is_late = OWN.with_borrow_mut(|own| own.is_late(next)) && !has_unfinished();
         let is_over = explored::are_all_gone() || is_late || replay::is_stuck(stuck_of);

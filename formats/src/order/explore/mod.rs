@@ -28,7 +28,7 @@ use super::read::root_of;
 use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Beginning, Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
-use turn::{Analysis, Instead, Turn};
+use turn::{Analysis, Turn};
 use wire::LATE;
 pub use wire::{
     Answer, Ask, Call, End, Ended, EndedAt, Ends, ExitCall, LEFT_OUT, PROGRAMS, Reply, Run,
@@ -330,7 +330,7 @@ impl Explorer {
         turns.extend(analysis.turns_of_accesses(is_left_out));
         if self.are_timeouts_late {
             let all = turns.len();
-            turns.retain(|turn| turn.instead != Instead::TimesOut);
+            turns.retain(|turn| !turn.is_early(&run.timers));
             self.could_time_out |= turns.len() < all;
         }
         if !turns.is_empty() {
@@ -477,6 +477,7 @@ impl Universe {
         known.traps = traps
             .filter_map(|traps| traps.moved(|at| places.get(at).copied()))
             .collect();
+        known.timers = run.timers.iter().map(|at| places[*at]).collect();
         let ended = run.ended_at.iter();
         known.ended_at = ended.map(|(at, how)| (places[*at], *how)).collect();
         known.main = places[run.main];

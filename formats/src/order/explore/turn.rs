@@ -9,7 +9,7 @@ mod kills;
 mod lines;
 mod turned;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
 use super::super::{Access, Message, RACES_MAX, Signal, Step, Trace};
@@ -48,6 +48,16 @@ impl Turn {
     /// What is turned around is an access.
     pub(super) fn is_access(&self) -> bool {
         matches!(self.instead, Instead::Precedes(..))
+    }
+
+    /// A receive times out, or one of these timers goes off, where something else could go on.
+    pub(super) fn is_early(&self, timers: &HashSet<usize>) -> bool {
+        match self.instead {
+            Instead::TimesOut => true,
+            Instead::Takes(message) => message.sender().is_some_and(|of| timers.contains(&of)),
+            Instead::Precedes(..) => timers.contains(&self.process),
+            Instead::Ends(_) | Instead::GoesOn => false,
+        }
     }
 
     fn message(&self) -> Option<Message> {

@@ -154,7 +154,7 @@ pub struct Answer {
     pub exit_calls: Vec<ExitCall<u64>>,
     /// Where processes began to trap exits, and ceased to.
     pub traps: Vec<Traps<u64>>,
-    /// Whom timers were started for, that send messages.
+    /// Processes that stand for timers.
     pub timers: Vec<u64>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(u64, String)>,
@@ -352,6 +352,8 @@ pub struct Run {
     pub exits: Vec<(usize, String)>,
     /// Who has not ended, with the function in which it waits.
     pub waiting: Vec<Waiting>,
+    /// Processes that stand for timers.
+    pub(super) timers: HashSet<usize>,
     /// What of it cannot be turned around.
     pub beyond: Vec<String>,
     /// What its accesses are to.
@@ -450,6 +452,7 @@ impl Answer {
             ended_at: found(&self.ended, |ended| {
                 Some((place(&ended.process)?, ended.at))
             }),
+            timers: found(&self.timers, place),
             beyond: self.beyond_of(&trace),
             accesses: sites.accesses,
             ids,
@@ -468,14 +471,11 @@ impl Answer {
     fn beyond_of(&self, trace: &Trace) -> Vec<String> {
         let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
         let is_notice = |step: &Step| matches!(step, Step::Receive(Message::Told(told)) if told.of.is_none() && !told.gone);
-        let is_left_out = |id: &u64| {
-            let mut names = self.processes.iter().filter(|(of, _)| of == id);
-            names.any(|(_, name)| LEFT_OUT.contains(&name.as_str()))
-        };
-        // A timer that was cancelled could have gone off before.
-        let has_timer = !self.timers.iter().all(is_left_out);
-        let has_any = has_timer || steps.any(is_notice);
-        has_any.then(|| NOTICES.to_owned()).into_iter().collect()
+        steps
+            .any(is_notice)
+            .then(|| NOTICES.to_owned())
+            .into_iter()
+            .collect()
     }
 
     /// Exit signals that have ended processes stand at their ends.
@@ -600,7 +600,8 @@ impl Answer {
 }
 
 /// What is not turned around: messages that no process sends, and that no end of one causes.
-const NOTICES: &str = "messages of timers and ports";
+const NOTICES: &str = "messages of ports";
 
 /// What is not turned around where receives time out only when nothing else can go on.
-pub(super) const LATE: &str = "time-outs of receives that messages came to";
+pub(super) const LATE: &str =
+    "time-outs of receives that messages came to, and timers that go off before others wait";

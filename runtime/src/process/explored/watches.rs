@@ -3,13 +3,12 @@
 //! What a process is told where it monitors, or links to, another one depends on whether that one has ended. So its end is
 //! a change of an object of its own, and a monitor or a link a read of this.
 
-use parking_lot::Mutex;
-
-use super::super::access::{Access, Object, Part, Shared, Touch};
+use super::super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
 use super::super::refs::RefNumbers;
+use super::super::registry::whether_named;
 use super::super::{Control, Process, exists};
-use super::{is_on, kept};
-use crate::hash::HashMap;
+use super::timers::is_about_to_go_off;
+use super::{is_on, is_timer, kept};
 use crate::term::{Pid, Term};
 
 /// A monitor or a link: a process is told of the end of another one.
@@ -39,7 +38,7 @@ impl Watch {
 }
 
 /// What stands for the end of each process, and for that of nobody.
-static ENDS: Mutex<Option<HashMap<Pid, &'static Object>>> = Mutex::new(None);
+static ENDS: ObjectsOf<Pid> = ObjectsOf::new();
 static NOBODY: Object = Object::new();
 
 /// `p` is about to do what depends on whether another process has ended: it links to it, or monitors it.
@@ -99,19 +98,25 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
 /// As [`Process::accesses`].
 pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
     match is_on() {
-        true => p.accesses(end_of(p.pid(), Access::Write)),
+        true if is_timer(p.pid()) => is_about_to_go_off(p),
+        true => {
+            p.accesses_all(&[end_of(p.pid(), Access::Write), whether_named(p.pid())])?;
+            p.shared().refuse_names();
+            Ok(())
+        }
         false => Ok(()),
     }
 }
 
 /// An access to what stands for the end of a process. A run has one thread: no lock guards it.
-fn end_of(pid: Pid, access: Access) -> Touch<'static> {
-    let mut ends = ENDS.lock();
-    let object = ends.get_or_insert_default().entry(pid);
+pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
     Touch {
-        object: object.or_insert_with(|| Box::leak(Box::default())),
+        object: ENDS.of(pid),
         access,
-        shared: Shared::Process,
+        shared: match is_timer(pid) {
+            true => Shared::Timer,
+            false => Shared::Process,
+        },
         part: Part::All,
     }
 }
@@ -145,7 +150,7 @@ pub(crate) fn links(one: Pid, other: Pid) {
     }
 }
 
-fn watches(by: Pid, whom: Pid, monitor: Option<RefNumbers>, is_own: bool) {
+pub(super) fn watches(by: Pid, whom: Pid, monitor: Option<RefNumbers>, is_own: bool) {
     kept(|kept| {
         kept.watches.push(Watch {
             by,

@@ -188,6 +188,11 @@ impl Own {
         all.are_free() || self.before_exit.is_none_or(|last| made >= last)
     }
 
+    /// Whether the recorded process, which has this place, made more.
+    pub(super) fn has_any_left(&self, all: &All, process: usize) -> bool {
+        all.made(process) < all.known[process]
+    }
+
     /// It follows no more.
     pub(super) fn finish(&mut self, all: &All) {
         let left = std::mem::take(&mut self.left) as usize;

@@ -19,6 +19,7 @@ pub(super) fn of(end: End) -> Answer {
     if outside::has_programs() {
         explored::is_beyond(PROGRAMS);
     }
+    explored::tell_timers_left();
     let pids = all_pids();
     let unfinished = unfinished(&pids);
     let place = |pid: &Pid| with_resting(*pid, place_of);
@@ -65,7 +66,7 @@ pub(super) fn of(end: End) -> Answer {
             .collect(),
         watches,
         exit_calls,
-        timers: kept.timers.iter().map(|pid| word(*pid)).collect(),
+        timers: kept.timers.iter().map(|timer| word(timer.pid)).collect(),
         traps: traps(&kept),
         ended: ended(&kept),
         exits: kept

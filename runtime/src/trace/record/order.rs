@@ -66,7 +66,9 @@ impl Recorder {
             | Shared::Atomics
             | Shared::Counters
             | Shared::Process
-            | Shared::Nobody => NameId::NONE,
+            | Shared::Nobody
+            | Shared::Timer
+            | Shared::Named => NameId::NONE,
         };
         let text = match touch.part {
             Part::All => String::new(),
@@ -118,6 +120,8 @@ pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
             Shared::Counters => Kind::Counters,
             Shared::Process => Kind::Process,
             Shared::Nobody => Kind::Nobody,
+            Shared::Timer => Kind::Timer,
+            Shared::Named => Kind::Named,
         },
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),

@@ -1,0 +1,152 @@
+//! `cargo xtask orders`: random programs (`ci/orders/orders.erl`) are explored in all their orders, and then run by chance: there is
+//! no order more than the exploration has found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::place::Place;
+use crate::{binary, fetch, paths, run};
+
+/// Options of `cargo xtask orders`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Number of programs
+    #[arg(long, default_value_t = 100)]
+    programs: u64,
+    /// Number of the first one
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// Runs by chance of each program and strategy
+    #[arg(long, default_value_t = 900)]
+    runs: u32,
+    /// Test this beamline binary [default: a new optimised build]
+    #[arg(long, value_name = "FILE")]
+    beamline: Option<PathBuf>,
+}
+
+impl Options {
+    /// What `cargo xtask test` runs: other programs at each commit, and the same ones whenever it is tested.
+    pub(crate) fn of_test() -> Result<Self> {
+        const TESTED: u64 = 10;
+        Ok(Self {
+            programs: TESTED,
+            first: run::commits()? * TESTED,
+            runs: 300,
+            beamline: None,
+        })
+    }
+}
+
+/// An exploration of more orders says nothing.
+const ORDERS_MAX: &str = "20000";
+
+/// Explores so many programs.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let beamline = match &options.beamline {
+        Some(file) => file.canonicalize().context("looking for the binary")?,
+        None => binary::beamline()?,
+    };
+    let programs = Programs::compile(&beamline)?;
+    let (mut known, mut wrong) = (0, 0);
+    for number in options.first..options.first + options.programs {
+        let all = programs.explore(number, &["--runs", ORDERS_MAX])?;
+        if !all.is_complete {
+            println!("program {number}: not all orders are known: {}", all.why);
+            continue;
+        }
+        known += 1;
+        for strategy in ["pos", "random"] {
+            let runs = options.runs.to_string();
+            let chance = programs.explore(number, &["--strategy", strategy, "--runs", &runs])?;
+            if chance.orders > all.orders {
+                wrong += 1;
+                let [found, drawn] = [all.orders, chance.orders];
+                println!(
+                    "program {number}: {found} orders are all there are, and {strategy} finds {drawn}"
+                );
+            }
+        }
+    }
+    if wrong > 0 {
+        bail!("{wrong} of {known} explorations miss orders; orders:program(N) is program N");
+    }
+    println!(
+        "{} programs, {known} of them explored in all their orders; no other was found by chance",
+        options.programs
+    );
+    Ok(())
+}
+
+/// The programs, compiled.
+struct Programs<'b> {
+    beamline: &'b Path,
+    otp: PathBuf,
+    dir: PathBuf,
+}
+
+/// What an exploration tells.
+struct Explored {
+    orders: u64,
+    is_complete: bool,
+    /// Why it is not.
+    why: String,
+}
+
+impl Programs<'_> {
+    fn compile(beamline: &Path) -> Result<Programs<'_>> {
+        let otp = fetch::otp()?.root;
+        let dir = paths::target().join("orders");
+        fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+        let source = paths::workspace().join("ci/orders/orders.erl");
+        let erlc = binary::words_of(beamline, &["run"], &otp, &["erlc"])?;
+        run::output(Place::new(None)?.command(&dir, &erlc)?.arg(source))?;
+        Ok(Programs { beamline, otp, dir })
+    }
+
+    fn explore(&self, number: u64, limits: &[&str]) -> Result<Explored> {
+        let call = [
+            "explore",
+            "--call",
+            "orders:run",
+            "--json",
+            JSON,
+            "-o",
+            "found",
+        ];
+        let seed = number.to_string();
+        let erl = [
+            "erl",
+            "-noshell",
+            "-pa",
+            ".",
+            "-kernel",
+            "orders_seed",
+            &seed,
+        ];
+        let words = binary::words_of(
+            self.beamline,
+            &[&call[..], limits].concat(),
+            &self.otp,
+            &erl,
+        )?;
+        let ended = Place::new(None)?.command(&self.dir, &words)?.output()?;
+        // Some programs fail in some orders.
+        if !matches!(ended.status.code(), Some(0 | 3)) {
+            let errors = String::from_utf8_lossy(&ended.stderr);
+            bail!("program {number}: {}: {errors}", ended.status);
+        }
+        let text = fs::read_to_string(self.dir.join(JSON)).context("reading what was explored")?;
+        let told: Value = serde_json::from_str(&text).context("reading what was explored")?;
+        let orders = told["orders"].as_u64().context("the JSON has orders")?;
+        Ok(Explored {
+            orders,
+            is_complete: told["complete"] == true,
+            why: told["not_explored"].to_string(),
+        })
+    }
+}
+
+const JSON: &str = "explored.json";

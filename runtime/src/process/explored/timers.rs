@@ -1,0 +1,218 @@
+//! Timers of an explored run that send a message to a process. Each is a process of its own, whose end sends the message:
+//! the order of this end and of the calls that cancel or read the timer is one of accesses, and the message is one of those
+//! that tell of an end.
+//!
+//! A timer that was cancelled ends at once, and sends nothing: a run has both orders in its trace, or a prefix of it.
+
+use beamline_formats::order::LEFT_OUT;
+
+use super::super::access::Access;
+use super::super::refs::RefNumbers;
+use super::super::registry::{Named, look_for, name_of};
+use super::super::spawn::SystemLimit;
+use super::super::user_timers::{self, Receiver};
+use super::super::{Control, Outcome, Process, SpawnOptions, exists, lookup};
+use super::watches::{end_of, looks_for, watches};
+use super::{born, is_beyond, is_on, kept};
+use crate::sched::ptab::pin;
+use crate::term::{Atom, Pid, Term, am};
+
+/// A timer, as a process.
+pub(crate) struct Timer {
+    pub(crate) pid: Pid,
+    reference: RefNumbers,
+    /// Whom it is for.
+    receiver: Receiver,
+    /// Its time has come, or nobody waits for it any more.
+    is_due: bool,
+    /// A call has cancelled it.
+    is_cancelled: bool,
+    /// It has ended.
+    has_ended: bool,
+}
+
+/// What is not turned around: messages of timers that go off when the run has ended.
+const LATER: &str = "timers that go off later";
+
+/// `p` is about to start a timer.
+///
+/// # Errors
+/// As [`Process::may_spawn`].
+pub(crate) fn may_start_timer(p: &Process) -> Result<(), Control<'static>> {
+    match is_on() {
+        true => p.may_spawn(),
+        false => Ok(()),
+    }
+}
+
+/// `p` has started a timer.
+///
+/// # Errors
+/// There are as many processes as there may be.
+pub(crate) fn starts_timer(
+    p: &Process,
+    receiver: Receiver,
+    reference: RefNumbers,
+) -> Result<(), SystemLimit> {
+    let is_for_left_out = || match receiver {
+        Receiver::Pid(pid) => is_left_out(pid),
+        Receiver::Name(name) => LEFT_OUT.contains(&name.name()),
+    };
+    if !is_on() || is_left_out(p.pid()) || is_for_left_out() {
+        return Ok(());
+    }
+    let function = Atom::new("start_timer");
+    let options = SpawnOptions::default();
+    let child = p.bear(am::erlang, function, Term::NIL, &options, false)?;
+    let pid = child.pid();
+    born(pid, || "timer".to_owned());
+    kept(|kept| {
+        // It is nobody who is left, or for whom a run goes on.
+        kept.alive.remove(&pid);
+        kept.timers.push(Timer {
+            pid,
+            reference,
+            receiver,
+            is_due: false,
+            is_cancelled: false,
+            has_ended: false,
+        });
+    });
+    child.process.psd().native = Some(Box::new(waits_until_due));
+    child.start();
+    if !user_timers::is_there(reference) {
+        is_due(reference);
+    }
+    Ok(())
+}
+
+fn is_left_out(pid: Pid) -> bool {
+    name_of(Named::Process(pid)).is_some_and(|name| LEFT_OUT.contains(&name.name()))
+}
+
+/// The time slice of a timer. One whose end is in the prefix of the run asks for no time.
+fn waits_until_due(p: &mut Process) -> Outcome {
+    let is_due = timer(|timer| timer.pid == p.pid(), |timer| timer.is_due);
+    match is_due == Some(true) || p.has_steps_to_follow() {
+        true => Outcome::Exit(p.exit_with(am::normal.term())),
+        false => Outcome::Wait,
+    }
+}
+
+fn timer<T>(is_it: impl Fn(&Timer) -> bool, with: impl FnOnce(&mut Timer) -> T) -> Option<T> {
+    kept(|kept| kept.timers.iter_mut().find(|timer| is_it(timer)).map(with))?
+}
+
+/// Whether it is a timer.
+pub(crate) fn is_timer(pid: Pid) -> bool {
+    is_on() && timer(|timer| timer.pid == pid, |_| ()).is_some()
+}
+
+/// Whom a timer is for, that is about to go off.
+pub(crate) fn receiver_of_timer(pid: Pid) -> Option<Pid> {
+    match is_on() {
+        true => timer(|timer| timer.pid == pid, |timer| timer.receiver)?.process(),
+        false => None,
+    }
+}
+
+/// A timer has ended, and is about to go off.
+///
+/// # Errors
+/// As [`Process::accesses`].
+pub(super) fn is_about_to_go_off(p: &Process) -> Result<(), Control<'static>> {
+    let end = end_of(p.pid(), Access::Write);
+    match timer(|timer| timer.pid == p.pid(), |timer| timer.receiver) {
+        Some(Receiver::Name(name)) => p.accesses_all(&[end, look_for(name)]),
+        _ => p.accesses(end),
+    }
+}
+
+/// `p` is about to cancel a timer, or to read it.
+///
+/// # Errors
+/// As [`looks_for`].
+pub(crate) fn looks_for_timer(p: &Process, reference: RefNumbers) -> Result<(), Control<'static>> {
+    let found = match is_on() {
+        true => timer(|timer| timer.reference == reference, |timer| timer.pid),
+        false => None,
+    };
+    match found {
+        Some(pid) => looks_for(p, pid),
+        None => Ok(()),
+    }
+}
+
+/// The time of a timer has come, or nobody waits for it any more: it ends. Whether there is one.
+pub(in crate::process) fn is_due(reference: RefNumbers) -> bool {
+    let found = match is_on() {
+        true => timer(
+            |timer| timer.reference == reference,
+            |timer| {
+                timer.is_due = true;
+                timer.pid
+            },
+        ),
+        false => None,
+    };
+    if let Some(pid) = found
+        && let Some(process) = lookup(pid, &pin())
+    {
+        process.wake();
+    }
+    found.is_some()
+}
+
+/// A timer has been cancelled by a call: nobody is to be told of its end.
+pub(crate) fn is_cancelled(reference: RefNumbers) {
+    if is_on() {
+        timer(
+            |timer| timer.reference == reference,
+            |timer| timer.is_cancelled = true,
+        );
+    }
+}
+
+/// `p` has ended: if it is a timer, it goes off.
+pub(in crate::process) fn goes_off(p: &Process) {
+    let ended = timer(
+        |timer| timer.pid == p.pid(),
+        |timer| {
+            timer.has_ended = true;
+            (timer.reference, timer.receiver, timer.is_cancelled)
+        },
+    );
+    let Some((reference, receiver, is_cancelled)) = ended else {
+        return;
+    };
+    // Who has ended meanwhile could have been told before.
+    if let Some(receiver) = receiver.process().filter(|_| !is_cancelled) {
+        watches(receiver, p.pid(), Some(reference), true);
+    }
+    user_timers::go_off(reference, Some(p.pid()));
+}
+
+/// No process is left: timers that nobody waits for go off, as they could have before. Whether there are any.
+pub(crate) fn go_off_for_nobody() -> bool {
+    let left = kept(|kept| {
+        let left = kept.timers.iter().filter(|timer| !timer.is_due);
+        left.map(|timer| timer.reference).collect::<Vec<_>>()
+    });
+    let left = left.unwrap_or_default();
+    for reference in &left {
+        is_due(*reference);
+    }
+    !left.is_empty()
+}
+
+/// The run ends: timers for processes that are still there may have more to say.
+pub(crate) fn tell_timers_left() {
+    let may_have_receiver = |receiver: Receiver| match receiver {
+        Receiver::Pid(pid) => exists(pid),
+        Receiver::Name(_) => true,
+    };
+    let is_left = |timer: &Timer| !timer.has_ended && may_have_receiver(timer.receiver);
+    if kept(|kept| kept.timers.iter().any(is_left)) == Some(true) {
+        is_beyond(LATER);
+    }
+}
