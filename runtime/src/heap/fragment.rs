@@ -8,14 +8,17 @@ use std::ptr::NonNull;
 use super::off_heap::OffHeap;
 use crate::sys::memory;
 
-/// The head of a fragment. The fragment's words follow it.
+/// The head of a fragment. The fragment's words follow it. It is small: a message of a few words, or an object of a
+/// table, is to fit a line of the processor's cache with it.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) next: Cell<Option<NonNull<Header>>>,
-    pub(crate) capacity_words: usize,
-    pub(crate) used_words: Cell<usize>,
+    capacity_words: u32,
+    used_words: Cell<u32>,
     pub(crate) off_heap: OffHeap,
 }
+
+const _: () = assert!(size_of::<Header>() == 32);
 
 /// A fragment that is in no heap: a message on its way, a term kept outside processes.
 ///
@@ -35,6 +38,9 @@ impl Fragment {
     /// An empty fragment with room for `words` words.
     pub(crate) fn with_capacity(words: usize) -> Fragment {
         let layout = layout(words);
+        let Ok(capacity_words) = u32::try_from(words) else {
+            memory::cannot_allocate(memory::FRAGMENT, layout.size())
+        };
         // SAFETY: the layout has the header's size at least.
         let ptr = memory::kept_for(memory::FRAGMENT, || unsafe { alloc(layout) });
         let Some(ptr) = NonNull::new(ptr.cast::<Header>()) else {
@@ -42,7 +48,7 @@ impl Fragment {
         };
         let header = Header {
             next: Cell::new(None),
-            capacity_words: words,
+            capacity_words,
             used_words: Cell::new(0),
             off_heap: OffHeap::default(),
         };
@@ -64,7 +70,7 @@ impl Fragment {
     /// Words in use.
     #[must_use]
     pub(crate) fn used_words(&self) -> usize {
-        self.header().used_words.get()
+        self.header().used_words()
     }
 
     /// Gives the fragment up to a heap's chain.
@@ -84,6 +90,22 @@ impl Fragment {
 }
 
 impl Header {
+    /// Words that the fragment has room for.
+    pub(crate) fn capacity_words(&self) -> usize {
+        self.capacity_words as usize
+    }
+
+    /// Words in use.
+    pub(crate) fn used_words(&self) -> usize {
+        self.used_words.get() as usize
+    }
+
+    /// So many words are in use from now on: no more than there is room for.
+    pub(crate) fn set_used_words(&self, words: usize) {
+        debug_assert!(words <= self.capacity_words());
+        self.used_words.set(words as u32);
+    }
+
     pub(crate) fn words(this: NonNull<Header>) -> *mut u64 {
         // SAFETY: the words follow the header in one allocation.
         unsafe { this.as_ptr().cast::<u64>().add(HEADER_WORDS) }
@@ -95,7 +117,7 @@ impl Drop for Fragment {
         // SAFETY: H2, H4: its owner is gone, so nothing reads its terms; allocated with this layout.
         unsafe {
             self.header().off_heap.release_all();
-            let layout = layout(self.header().capacity_words);
+            let layout = layout(self.header().capacity_words());
             dealloc(self.0.as_ptr().cast(), layout);
         }
     }

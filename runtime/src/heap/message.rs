@@ -31,7 +31,7 @@ impl Message {
         let mut hp = fragment.words();
         // SAFETY: T1: the term is in hand; the fragment has room for `words`.
         let root = unsafe { copy::copy_all(raw, &mut hp, &fragment.header().off_heap) };
-        fragment.header().used_words.set(words);
+        fragment.header().set_used_words(words);
         debug_assert_eq!(
             hp,
             fragment.words().wrapping_add(words),
@@ -59,7 +59,7 @@ impl Message {
                 *tuple.add(1 + i) = copy.0;
             }
         }
-        fragment.header().used_words.set(words);
+        fragment.header().set_used_words(words);
         Message {
             root: RawTerm::boxed(tuple),
             fragment: Some(fragment),

@@ -342,9 +342,9 @@ impl Heap {
         if let Some(fragment) = self.fragments.get() {
             // SAFETY: H2: the chain's fragments are ours.
             let header = unsafe { fragment.as_ref() };
-            let used = header.used_words.get();
-            if header.capacity_words - used >= words {
-                header.used_words.set(used + words);
+            let used = header.used_words();
+            if header.capacity_words() - used >= words {
+                header.set_used_words(used + words);
                 self.runs_on.set(CodeAddress::NULL);
                 self.fragment_words.set(self.fragment_words.get() + words);
                 return Header::words(fragment).wrapping_add(used);
@@ -353,7 +353,7 @@ impl Heap {
         // Grows with what has been built, so that a BIF that builds a long list takes few of them.
         let capacity = words.max(self.fragment_words.get().clamp(32, 64 * 1024));
         let fragment = Fragment::with_capacity(capacity);
-        fragment.header().used_words.set(words);
+        fragment.header().set_used_words(words);
         let ptr = fragment.words();
         self.push_fragment(fragment);
         ptr
@@ -378,7 +378,7 @@ impl Heap {
         let (htop, words) = (self.htop.get(), self.fragment_words.get());
         let (first_fragment, first_thing) = (self.fragments.get(), self.off_heap.first());
         // SAFETY: H2: the chain's fragments are ours.
-        let used = first_fragment.map_or(0, |first| unsafe { first.as_ref() }.used_words.get());
+        let used = first_fragment.map_or(0, |first| unsafe { first.as_ref() }.used_words());
         let made = build();
         // SAFETY: H4: by contract nothing reads what was built.
         unsafe { self.off_heap.release_until(first_thing) };
@@ -394,7 +394,7 @@ impl Heap {
         }
         if let Some(first) = first_fragment {
             // SAFETY: H2: it is in the chain still.
-            unsafe { first.as_ref() }.used_words.set(used);
+            unsafe { first.as_ref() }.set_used_words(used);
         }
         self.fragment_words.set(words);
         self.htop.set(htop);
@@ -505,7 +505,7 @@ impl Heap {
             // SAFETY: H2: the chain's fragments are ours.
             let header = unsafe { fragment.as_ref() };
             let words = Header::words(fragment) as usize;
-            if (ptr as usize).wrapping_sub(words) < header.capacity_words * 8 {
+            if (ptr as usize).wrapping_sub(words) < header.capacity_words() * 8 {
                 return true;
             }
             next = header.next.get();

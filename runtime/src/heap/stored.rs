@@ -35,7 +35,7 @@ impl Stored {
         let parts: usize = parts.map(|e| size(*e, Literals::Count)).sum();
         let words = 1 + elements.len() + parts;
         let fragment = Fragment::with_capacity(words);
-        fragment.header().used_words.set(words);
+        fragment.header().set_used_words(words);
         let tuple = fragment.words();
         let off_heap = &fragment.header().off_heap;
         // SAFETY: T1: the elements are in hand; the fragment has room for what `size` counted.

@@ -46,7 +46,7 @@ impl Block {
 impl Fragment {
     /// As [`Block::poison`]; the fragment's own list of counts is empty.
     pub(super) fn poison(&self) {
-        let words = self.header().capacity_words;
+        let words = self.header().capacity_words();
         // SAFETY: H2: a fragment's words are its owner's, which refers to none of them any more.
         unsafe { std::slice::from_raw_parts_mut(self.words(), words) }.fill(POISON);
     }
@@ -122,7 +122,7 @@ impl Heap {
             htop: self.htop.get(),
             fragment,
             // SAFETY: H2: the chain's fragments are ours.
-            used_words: fragment.map_or(0, |it| unsafe { it.as_ref() }.used_words.get()),
+            used_words: fragment.map_or(0, |it| unsafe { it.as_ref() }.used_words()),
             listed: self.off_heap.first(),
         }
     }
@@ -185,7 +185,7 @@ impl Heap {
 /// The words in use of a fragment of a chain.
 fn words_of(fragment: NonNull<Header>) -> Area {
     // SAFETY: H2: the chain's fragments are its heap's.
-    let used = unsafe { fragment.as_ref() }.used_words.get();
+    let used = unsafe { fragment.as_ref() }.used_words();
     let words = Header::words(fragment);
     (words, words.wrapping_add(used))
 }
