@@ -2,14 +2,13 @@
 %% comment says how many orders there are.
 -module(timers).
 -export([first/0, cancelled/0, cancelled_late/0, two/0, by_another/0, read/0, for_nobody/0, ticks/0, timed/0, statem/0, by_name/0,
-         by_names/0, later/0]).
+         by_names/0, has_passed/0, has_passed_in_receive/0, later/0]).
 -export([init/1, callback_mode/0, handle_event/4]).
 
 %% It goes off before the message of the other one, or later: 2.
 first() ->
-    Me = self(),
-    erlang:send_after(1000, Me, late),
-    spawn(fun() -> Me ! early end),
+    erlang:send_after(1000, self(), late),
+    sends_early(),
     receive early -> ok; late -> ok end.
 
 %% It is cancelled, or has gone off: 2.
@@ -67,8 +66,7 @@ tick(Me, Left) ->
 %% The message of the timer comes first; or the other one, and the timer is cancelled, or has gone off: 3.
 timed() ->
     Timer = erlang:send_after(1000, self(), late),
-    Me = self(),
-    spawn(fun() -> Me ! early end),
+    sends_early(),
     receive early -> erlang:cancel_timer(Timer); late -> ok end.
 
 %% A server of OTP with a state that has a time. It is asked in time, or its time is up before: 2, and one of them fails.
@@ -94,6 +92,22 @@ by_names() ->
     Had = fun() -> register(timers, self()), receive late -> ok after 10 -> ok end end,
     {_, Ended} = spawn_monitor(Had),
     receive {'DOWN', Ended, process, _, normal} -> Had() end.
+
+%% Who gets the message of a timer, or times out, finds that the time has passed: 2 and 2.
+has_passed() ->
+    Until = erlang:monotonic_time(millisecond) + 1000,
+    erlang:send_after(1000, self(), late),
+    sends_early(),
+    receive late -> true = erlang:monotonic_time(millisecond) >= Until; early -> ok end.
+
+has_passed_in_receive() ->
+    Until = erlang:monotonic_time(millisecond) + 1000,
+    sends_early(),
+    receive early -> ok after 1000 -> true = erlang:monotonic_time(millisecond) >= Until end.
+
+sends_early() ->
+    Me = self(),
+    spawn(fun() -> Me ! early end).
 
 %% A timer that goes off when the run has ended could go off before.
 later() ->

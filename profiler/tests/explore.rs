@@ -499,6 +499,8 @@ fn timers_and_calls_that_cancel_them_are_turned_around() {
         ("statem", 2, Some(("exit", "{{badmatch,too_late}"))),
         ("by_name", 2, Some(("deadlock", "timers:by_name/0"))),
         ("by_names", 7, None),
+        ("has_passed", 2, None),
+        ("has_passed_in_receive", 2, None),
     ];
     are_turned_around("timers", &rows);
 }

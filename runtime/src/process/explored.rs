@@ -22,7 +22,7 @@ pub(crate) use timers::{
     Timer, go_off_for_nobody, is_cancelled, is_timer, looks_for_timer, may_start_timer,
     receiver_of_timer, starts_timer, tell_timers_left,
 };
-pub(in crate::process) use timers::{goes_off, is_due};
+pub(in crate::process) use timers::{goes_off, is_due, time_has_passed};
 pub(crate) use watches::{
     Watch, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked, looks_for_peer,
     monitors,

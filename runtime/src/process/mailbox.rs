@@ -22,6 +22,7 @@
 
 use std::collections::VecDeque;
 
+use super::explored;
 use super::order;
 use super::probe::probes;
 use super::refs::RefNumbers;
@@ -390,6 +391,7 @@ impl Process {
             return WaitTimeout::Wait;
         }
         if order::is_followed() && timeout != am::infinity && self.follows_timeout() {
+            explored::time_has_passed(timeout);
             return WaitTimeout::Elapsed;
         }
         if timeout == am::infinity {

@@ -163,6 +163,14 @@ pub(crate) fn resume(reference: RefNumbers) {
     }
 }
 
+/// When a timer goes off, while it runs.
+pub(super) fn deadline_ns(reference: RefNumbers) -> Option<u64> {
+    match shard(reference).lock().get(&reference)?.when {
+        When::At(deadline_ns, _) => Some(deadline_ns),
+        When::Paused(_) => None,
+    }
+}
+
 /// Whether a timer has neither gone off nor been cancelled.
 pub(crate) fn is_there(reference: RefNumbers) -> bool {
     shard(reference).lock().contains_key(&reference)

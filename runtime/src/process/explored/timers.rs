@@ -15,6 +15,8 @@ use super::super::{Control, Outcome, Process, SpawnOptions, exists, lookup};
 use super::watches::{end_of, looks_for, watches};
 use super::{born, is_beyond, is_on, kept};
 use crate::sched::ptab::pin;
+use crate::sched::timers::deadline_after;
+use crate::sys::chance::clock;
 use crate::term::{Atom, Pid, Term, am};
 
 /// A timer, as a process.
@@ -90,12 +92,27 @@ fn is_left_out(pid: Pid) -> bool {
     name_of(Named::Process(pid)).is_some_and(|name| LEFT_OUT.contains(&name.name()))
 }
 
-/// The time slice of a timer. One whose end is in the prefix of the run asks for no time.
+/// The time slice of a timer. The time of one whose end is in the prefix of the run has come.
 fn waits_until_due(p: &mut Process) -> Outcome {
-    let is_due = timer(|timer| timer.pid == p.pid(), |timer| timer.is_due);
-    match is_due == Some(true) || p.has_steps_to_follow() {
-        true => Outcome::Exit(p.exit_with(am::normal.term())),
-        false => Outcome::Wait,
+    let state = |timer: &mut Timer| (timer.is_due, timer.reference);
+    let Some((is_due, reference)) = timer(|timer| timer.pid == p.pid(), state) else {
+        return Outcome::Wait;
+    };
+    if !is_due && !p.has_steps_to_follow() {
+        return Outcome::Wait;
+    }
+    if let Some(deadline_ns) = user_timers::deadline_ns(reference) {
+        clock::advance_to(deadline_ns);
+    }
+    Outcome::Exit(p.exit_with(am::normal.term()))
+}
+
+/// A receive of so many milliseconds times out as in the prefix of an explored run: its time has passed.
+pub(in crate::process) fn time_has_passed(timeout: Term<'_>) {
+    if is_on()
+        && let Some(milliseconds) = timeout.as_index()
+    {
+        clock::advance_to(deadline_after(milliseconds as u64));
     }
 }
 
