@@ -80,8 +80,8 @@ pub(crate) struct Arguments {
     /// Find also processes that are left when the call has returned and nothing can go on. A whole program has none.
     #[arg(long)]
     leaks: bool,
-    /// A receive times out only when nothing else can go on: the time of a gen_server:call is not over while its server
-    /// works. There are fewer orders, and they are not all there are.
+    /// A receive times out, and a timer goes off, only when nothing else can go on: the time of a gen_server:call is not
+    /// over while its server works. There are fewer orders, and they are not all there are.
     #[arg(long)]
     late_timeouts: bool,
     /// Make so many runs at once [default: one for each processor].
