@@ -278,7 +278,7 @@ fn cancel(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'st
     explored::looks_for_timer(p, reference)?;
     let left = user_timers::cancel(reference);
     if left.is_some() {
-        explored::is_cancelled(reference);
+        explored::timer_is_cancelled(reference);
     }
     Ok(left)
 }

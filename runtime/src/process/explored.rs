@@ -19,10 +19,10 @@ use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
 pub(in crate::process) use endings::{Endings, is_ended};
 pub(crate) use timers::{
-    Timer, go_off_for_nobody, is_cancelled, is_timer, looks_for_timer, may_start_timer,
-    receiver_of_timer, starts_timer, tell_timers_left,
+    Timer, go_off_for_nobody, is_timer, looks_for_timer, may_start_timer, receiver_of_timer,
+    starts_timer, tell_timers_left, timer_is_cancelled,
 };
-pub(in crate::process) use timers::{goes_off, is_due, time_has_passed};
+pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
 pub(crate) use watches::{
     Watch, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked, looks_for_peer,
     monitors,

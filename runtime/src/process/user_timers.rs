@@ -77,7 +77,7 @@ pub(crate) fn start(
 /// Cancels a timer; the milliseconds that were left.
 pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
     let timer = shard(reference).lock().remove(&reference)?;
-    explored::is_due(reference);
+    explored::falls_due(reference);
     if let When::At(_, Some(wheel)) = timer.when {
         timers::cancel(wheel);
     }
@@ -178,7 +178,7 @@ pub(crate) fn is_there(reference: RefNumbers) -> bool {
 
 /// The time of a timer has come: it goes off, or its process does, where it is one.
 pub(crate) fn fire(reference: RefNumbers) {
-    if !explored::is_due(reference) {
+    if !explored::falls_due(reference) {
         go_off(reference, None);
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn starts_timer(
     child.process.psd().native = Some(Box::new(waits_until_due));
     child.start();
     if !user_timers::is_there(reference) {
-        is_due(reference);
+        falls_due(reference);
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ fn is_left_out(pid: Pid) -> bool {
 /// The time slice of a timer. The time of one whose end is in the prefix of the run has come.
 fn waits_until_due(p: &mut Process) -> Outcome {
     let state = |timer: &mut Timer| (timer.is_due, timer.reference);
-    let Some((is_due, reference)) = timer(|timer| timer.pid == p.pid(), state) else {
+    let Some((is_due, reference)) = timer_that_is(p.pid(), state) else {
         return Outcome::Wait;
     };
     if !is_due && !p.has_steps_to_follow() {
@@ -117,20 +117,28 @@ pub(in crate::process) fn time_has_passed(timeout: Term<'_>) {
 }
 
 fn timer<T>(is_it: impl Fn(&Timer) -> bool, with: impl FnOnce(&mut Timer) -> T) -> Option<T> {
-    kept(|kept| kept.timers.iter_mut().find(|timer| is_it(timer)).map(with))?
+    match is_on() {
+        true => kept(|kept| kept.timers.iter_mut().find(|timer| is_it(timer)).map(with))?,
+        false => None,
+    }
+}
+
+fn timer_of<T>(reference: RefNumbers, with: impl FnOnce(&mut Timer) -> T) -> Option<T> {
+    timer(|timer| timer.reference == reference, with)
+}
+
+fn timer_that_is<T>(pid: Pid, with: impl FnOnce(&mut Timer) -> T) -> Option<T> {
+    timer(|timer| timer.pid == pid, with)
 }
 
 /// Whether it is a timer.
 pub(crate) fn is_timer(pid: Pid) -> bool {
-    is_on() && timer(|timer| timer.pid == pid, |_| ()).is_some()
+    timer_that_is(pid, |_| ()).is_some()
 }
 
 /// Whom a timer is for, that is about to go off.
 pub(crate) fn receiver_of_timer(pid: Pid) -> Option<Pid> {
-    match is_on() {
-        true => timer(|timer| timer.pid == pid, |timer| timer.receiver)?.process(),
-        false => None,
-    }
+    timer_that_is(pid, |timer| timer.receiver)?.process()
 }
 
 /// A timer has ended, and is about to go off.
@@ -139,7 +147,7 @@ pub(crate) fn receiver_of_timer(pid: Pid) -> Option<Pid> {
 /// As [`Process::accesses`].
 pub(super) fn is_about_to_go_off(p: &Process) -> Result<(), Control<'static>> {
     let end = end_of(p.pid(), Access::Write);
-    match timer(|timer| timer.pid == p.pid(), |timer| timer.receiver) {
+    match timer_that_is(p.pid(), |timer| timer.receiver) {
         Some(Receiver::Name(name)) => p.accesses_all(&[end, look_for(name)]),
         _ => p.accesses(end),
     }
@@ -150,28 +158,18 @@ pub(super) fn is_about_to_go_off(p: &Process) -> Result<(), Control<'static>> {
 /// # Errors
 /// As [`looks_for`].
 pub(crate) fn looks_for_timer(p: &Process, reference: RefNumbers) -> Result<(), Control<'static>> {
-    let found = match is_on() {
-        true => timer(|timer| timer.reference == reference, |timer| timer.pid),
-        false => None,
-    };
-    match found {
+    match timer_of(reference, |timer| timer.pid) {
         Some(pid) => looks_for(p, pid),
         None => Ok(()),
     }
 }
 
 /// The time of a timer has come, or nobody waits for it any more: it ends. Whether there is one.
-pub(in crate::process) fn is_due(reference: RefNumbers) -> bool {
-    let found = match is_on() {
-        true => timer(
-            |timer| timer.reference == reference,
-            |timer| {
-                timer.is_due = true;
-                timer.pid
-            },
-        ),
-        false => None,
-    };
+pub(in crate::process) fn falls_due(reference: RefNumbers) -> bool {
+    let found = timer_of(reference, |timer| {
+        timer.is_due = true;
+        timer.pid
+    });
     if let Some(pid) = found
         && let Some(process) = lookup(pid, &pin())
     {
@@ -181,24 +179,16 @@ pub(in crate::process) fn is_due(reference: RefNumbers) -> bool {
 }
 
 /// A timer has been cancelled by a call: nobody is to be told of its end.
-pub(crate) fn is_cancelled(reference: RefNumbers) {
-    if is_on() {
-        timer(
-            |timer| timer.reference == reference,
-            |timer| timer.is_cancelled = true,
-        );
-    }
+pub(crate) fn timer_is_cancelled(reference: RefNumbers) {
+    timer_of(reference, |timer| timer.is_cancelled = true);
 }
 
 /// `p` has ended: if it is a timer, it goes off.
 pub(in crate::process) fn goes_off(p: &Process) {
-    let ended = timer(
-        |timer| timer.pid == p.pid(),
-        |timer| {
-            timer.has_ended = true;
-            (timer.reference, timer.receiver, timer.is_cancelled)
-        },
-    );
+    let ended = timer_that_is(p.pid(), |timer| {
+        timer.has_ended = true;
+        (timer.reference, timer.receiver, timer.is_cancelled)
+    });
     let Some((reference, receiver, is_cancelled)) = ended else {
         return;
     };
@@ -217,7 +207,7 @@ pub(crate) fn go_off_for_nobody() -> bool {
     });
     let left = left.unwrap_or_default();
     for reference in &left {
-        is_due(*reference);
+        falls_due(*reference);
     }
     !left.is_empty()
 }
