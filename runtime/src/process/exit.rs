@@ -138,9 +138,7 @@ impl Process {
         self.refuse_system_tasks();
         probes().exits(self);
         self.tell_relations();
-        if explored::is_on() {
-            explored::goes_off(self);
-        }
+        explored::goes_off(self);
         probes().gone(self);
         Ok(())
     }

@@ -70,8 +70,13 @@ impl Had {
     }
 
     fn forget(&self, pid: Pid, name: Atom) {
-        if let Some(names) = self.0.lock().as_mut().and_then(|all| all.get_mut(&pid)) {
+        let mut all = self.0.lock();
+        let all = all.get_or_insert_default();
+        if let Some(names) = all.get_mut(&pid) {
             names.retain(|known| *known != name);
+            if names.is_empty() {
+                all.remove(&pid);
+            }
         }
     }
 
@@ -120,6 +125,11 @@ fn of_names(part: Part<'static>) -> Touch<'static> {
     }
 }
 
+/// A change of who has a name, and with that of which names there are.
+fn changes_of(name: Atom) -> [Touch<'static>; 2] {
+    [of_name(name), of_names(Part::Key(name.term()))]
+}
+
 /// The names, of which one is about to be changed.
 pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 
@@ -130,13 +140,12 @@ pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
     if order::is_asked() {
-        let changes = [of_name(name), of_names(Part::Key(name.term()))];
+        let [name, names] = changes_of(name);
         match to {
             Named::Process(pid) if explored::is_on() && pid != p.pid() => {
-                let [name, names] = changes;
                 p.accesses_all(&[name, names, whether_named(pid)])?;
             }
-            _ => p.accesses_all(&changes)?,
+            _ => p.accesses_all(&[name, names])?,
         }
     }
     Ok(names)
@@ -149,7 +158,7 @@ pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Con
 pub(crate) fn to_free(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
     if order::is_asked() {
-        p.accesses_all(&[of_name(name), of_names(Part::Key(name.term()))])?;
+        p.accesses_all(&changes_of(name))?;
         if names.get(&name) == Some(&Named::Process(p.pid())) {
             HAD.forget(p.pid(), name);
         }
@@ -273,9 +282,8 @@ fn to_free_all(p: &Process) -> Result<Option<Changes>, Control<'static>> {
         return Ok(None);
     }
     let names = to_change_now();
-    let touches = all.iter();
-    let touches = touches.flat_map(|name| [of_name(*name), of_names(Part::Key(name.term()))]);
-    p.accesses_all(&touches.collect::<Vec<_>>())?;
+    let touches: Vec<_> = all.iter().flat_map(|name| changes_of(*name)).collect();
+    p.accesses_all(&touches)?;
     HAD.forget_all(p.pid());
     Ok(Some(names))
 }

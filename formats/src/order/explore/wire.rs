@@ -600,7 +600,7 @@ impl Answer {
 }
 
 /// What is not turned around: messages that no process sends, and that no end of one causes.
-const NOTICES: &str = "messages of ports";
+const NOTICES: &str = "messages of ports, and asynchronous answers of timers";
 
 /// What is not turned around where receives time out only when nothing else can go on.
 pub(super) const LATE: &str =
