@@ -3,7 +3,7 @@
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
          asked_late/0, killed/0, killed_between/0, killed_late/0, killed_in_time/0, killed_or_told/0, killed_by_a_link/0, unlinked/0,
-         alive/0, looked_at/0, crashes_late/0]).
+         alive/0, looked_at/0, crashes_late/0, lost/0, lost_or_gone/0, asked_normally/0, ceases/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -173,4 +173,38 @@ crashes_late() ->
     Crashes = spawn(fun() -> receive crash -> exit(shutdown) end end),
     spawn(fun() -> link(Crashes) end),
     Crashes ! crash,
+    ok.
+
+%% It ends before the other one traps exits, which hears nothing then, or behind that, before its receive looks or later: 3.
+lost() ->
+    Me = self(),
+    spawn_link(fun() -> Me ! done end),
+    process_flag(trap_exit, true),
+    receive done -> ok end,
+    receive {'EXIT', _, normal} -> ok after 0 -> ok end.
+
+%% It ends before the link, before the other one traps exits, or behind that, before the time is over or later: 4.
+lost_or_gone() ->
+    Pid = spawn(fun() -> ok end),
+    try link(Pid) of
+        true ->
+            process_flag(trap_exit, true),
+            receive {'EXIT', Pid, normal} -> ok after 1 -> ok end
+    catch
+        error:noproc -> ok
+    end.
+
+%% It is asked before it traps exits, and hears nothing then, behind that, in time or too late, or when it has ended: 4.
+asked_normally() ->
+    Pid = spawn(fun() ->
+        process_flag(trap_exit, true),
+        receive {'EXIT', _, normal} -> ok after 1 -> ok end
+    end),
+    exit(Pid, normal),
+    ok.
+
+%% What comes to a process that ceases to trap exits is not all turned around.
+ceases() ->
+    Pid = spawn(fun() -> process_flag(trap_exit, true), process_flag(trap_exit, false), receive _ -> ok end end),
+    exit(Pid, shutdown),
     ok.

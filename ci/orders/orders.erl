@@ -58,7 +58,7 @@ of_kinds(I, Processes, Kinds, State0) ->
 kind(1, _, J) -> [{send, J, a}, {send, J, b}, {take, any}, {take, a}];
 kind(2, _, J) -> [{send, J, a}, {take_after, a}, {take_after, b}, {take_after, any}];
 kind(3, _, J) -> [{exit, J, kill}, {exit, J, shutdown}, {take, a}, trap, crash];
-kind(4, _, J) -> [{link, J}, {unlink, J}, {monitor, J}, {exit, J, shutdown}, trap, crash];
+kind(4, _, J) -> [{link, J}, {unlink, J}, {monitor, J}, {exit, J, shutdown}, {exit, J, normal}, trap, trap, crash];
 kind(5, I, J) ->
     [{timer, I, a}, {timer, J, b}, {own_timer, cancel_timer}, {own_timer, read_timer}, {timer_of, cancel_timer, I},
      {timer_of, cancel_timer, J}, {timer_of, read_timer, J}, {take, any}];

@@ -421,6 +421,10 @@ fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
     for (call, what) in [
         ("timers:later", "timers that go off later"),
+        (
+            "ends:ceases",
+            "exit signals to processes that cease to trap exits",
+        ),
         ("ends:alive", "whether processes are alive"),
         ("ends:looked_at", "what processes are told of others"),
     ] {
@@ -479,6 +483,9 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("killed_by_a_link", 4, None),
         ("unlinked", 4, None),
         ("crashes_late", 3, Some(("exit", "{noproc,"))),
+        ("lost", 3, None),
+        ("lost_or_gone", 4, None),
+        ("asked_normally", 4, None),
     ];
     are_turned_around("ends", &rows);
 }

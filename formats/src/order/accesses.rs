@@ -87,6 +87,12 @@ impl Accesses {
         object.is_some_and(|object| object.shared == Shared::Process)
     }
 
+    /// Whether an object tells whether a process traps exits.
+    pub(super) fn is_of_trapping(&self, object: u64) -> bool {
+        let object = self.objects.get(&object);
+        object.is_some_and(|object| object.shared == Shared::Trapping)
+    }
+
     /// Whether an object tells of the end of nobody.
     pub(super) fn is_of_nobody(&self, object: u64) -> bool {
         let object = self.objects.get(&object);
@@ -209,6 +215,7 @@ impl Object {
             Shared::Process | Shared::Nobody => "process",
             Shared::Timer => "timer",
             Shared::Named => "named",
+            Shared::Trapping => "trap_exit",
         }
     }
 
@@ -221,7 +228,8 @@ impl Object {
             | Shared::Process
             | Shared::Nobody
             | Shared::Timer
-            | Shared::Named => "the part",
+            | Shared::Named
+            | Shared::Trapping => "the part",
             Shared::Atomics | Shared::Counters => "place",
         }
     }
@@ -239,6 +247,7 @@ impl fmt::Display for Object {
             Shared::Process | Shared::Nobody => f.write_str("the end of a process"),
             Shared::Timer => f.write_str("a timer"),
             Shared::Named => f.write_str("the name of a process"),
+            Shared::Trapping => f.write_str("whether a process traps exits"),
         }
     }
 }

@@ -27,8 +27,8 @@ use std::sync::Arc;
 pub use accesses::{Accesses, Common};
 pub use explore::{
     Answer, Ask, Call, Candidate, Draw, Drawing, End, Ended, EndedAt, Ends, ExitCall, Explorer,
-    Job, LEFT_OUT, Lots, Next, PROGRAMS, Ran, Reply, Run, Scenario, SharedAccess, Spot, Touch,
-    Traps, Waiting, Watch, Who, receive, send,
+    Job, LEFT_OUT, Lots, Next, PROGRAMS, Ran, Reply, Run, Scenario, SharedAccess, Touch, Traps,
+    Waiting, Watch, Who, receive, send,
 };
 pub use kinds::Kind;
 pub use races::{Accessed, Messages, Pair, RACES_MAX, Race, Races};

@@ -24,10 +24,12 @@ pub enum Shared {
     Timer = 9,
     /// Whether a process has a name.
     Named = 10,
+    /// Whether a process traps exits, in an exploration.
+    Trapping = 11,
 }
 
 impl Shared {
-    const ALL: [Shared; 10] = [
+    const ALL: [Shared; 11] = [
         Shared::Table,
         Shared::Name,
         Shared::Names,
@@ -38,6 +40,7 @@ impl Shared {
         Shared::Nobody,
         Shared::Timer,
         Shared::Named,
+        Shared::Trapping,
     ];
 }
 

@@ -3,7 +3,9 @@
 use super::process::reply;
 use super::{GuardResult, Next, Raise, badarg, badopt, bifs};
 use crate::process::refs::make_ref;
-use crate::process::{Exception, MaxHeap, Process, Signal, ask, explored, min_heap_words, options};
+use crate::process::{
+    Control, Exception, MaxHeap, Process, Signal, ask, explored, min_heap_words, options,
+};
 use crate::term::{Atom, Term, am};
 use crate::value::map;
 
@@ -22,9 +24,7 @@ fn process_flag_2(p: &mut Process) -> Next {
         (Some(am::min_heap_size), Some(new)) => p.set_min_heap_words(new.max(min_heap_words())),
         (Some(am::min_bin_vheap_size), Some(new)) => p.set_min_bin_vheap_words(new),
         (Some(am::max_heap_size), _) => return set_max_heap(p),
-        (Some(am::trap_exit), _) if p.x(1) == am::true_ && p.may_trap_exits().is_err() => {
-            return Next::Wait;
-        }
+        (Some(am::trap_exit), _) if !may_trap_exits(p) => return Next::Wait,
         _ => {
             let result = process_flag(p, [p.x(0), p.x(1)]);
             return match result {
@@ -43,6 +43,19 @@ fn process_flag_2(p: &mut Process) -> Next {
     };
     p.set_x(0, p.unsigned(old as u64));
     Next::Return
+}
+
+/// Whether `p` may begin to trap exits, or cease to, as it asks for; else it calls again.
+fn may_trap_exits(p: &Process) -> bool {
+    let Some(traps) = p.x(1).as_bool() else {
+        return true;
+    };
+    match explored::is_to_trap(p, traps) {
+        Ok(()) => return true,
+        Err(Control::Yield) => p.shared().wake(),
+        Err(_) => {}
+    }
+    false
 }
 
 fn set_max_heap(p: &mut Process) -> Next {
@@ -112,9 +125,6 @@ fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> GuardResult
 
 fn set_flag<'p>(p: &'p Process, flag: Atom, value: Term<'p>) -> GuardResult<'p> {
     let new = value.as_bool().ok_or_else(badarg)?;
-    if flag == am::trap_exit {
-        explored::traps(p, new);
-    }
     let mut old = false;
     p.change_flags(|flags| {
         let flag = match flag {

@@ -589,7 +589,7 @@ fn exit_signal<'p>(
 ) -> BifResult<'p> {
     match to.view() {
         View::Pid(pid) => {
-            p.takes_turn_with(pid, || explored::looks_for(p, pid))?;
+            p.takes_turn_with(pid, || explored::looks_for_exiting(p, pid, reason))?;
             // exit/2 to itself: even `normal` ends it, and does so before the call returns.
             let suicide =
                 exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);
@@ -600,7 +600,7 @@ fn exit_signal<'p>(
         }
         View::Ref(alias) => {
             if let Some(pid) = alias.pid() {
-                p.takes_turn_with(pid, || explored::looks_for(p, pid))?;
+                p.takes_turn_with(pid, || explored::looks_for_exiting(p, pid, reason))?;
                 p.send_exit(pid, Some(alias.numbers()), reason, false, priority);
             }
         }

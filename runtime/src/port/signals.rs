@@ -190,17 +190,8 @@ fn message(p: &Process, to: PortId, message: Term<'_>) -> Result<(), NotSent> {
         return Ok(());
     };
     protocol(p, &port, message).unwrap_or_else(|| {
-        let signal = Signal::Exit(Box::new(ExitSignal {
-            from: port.peer(),
-            reason: crate::heap::Message::copy_of(crate::term::atom::atom("badsig")),
-            alias: None,
-            linked: false,
-            normal_kills: false,
-            priority: false,
-            token: None,
-            access: 0,
-        }));
-        deliver(p.pid(), signal);
+        let signal = ExitSignal::new(port.peer(), crate::term::atom::atom("badsig"));
+        deliver(p.pid(), Signal::Exit(Box::new(signal)));
         Ok(())
     })
 }

@@ -61,6 +61,8 @@ pub(crate) enum Shared {
     Timer,
     /// Whether a process has a name.
     Named,
+    /// Whether a process traps exits, in a run of an exploration.
+    Trapping,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.

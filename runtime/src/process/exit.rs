@@ -7,7 +7,7 @@ use super::handle::send_demonitor;
 use super::order;
 use super::probe::{happened, probes};
 use super::shared::Together;
-use super::signal::deliver_to_peer;
+use super::signal::{ExitSignal, deliver_to_peer};
 use super::user_timers;
 use super::{Control, Peer, Process, Signal, deliver, registry, table};
 use crate::heap::Message;
@@ -196,10 +196,13 @@ impl Process {
                 }
                 _ => None,
             };
-            let signal = Signal::link_exit_with(me, reason, token);
+            let mut signal = ExitSignal::of_link(me, reason, token);
             match peer.pid() {
-                Some(pid) => together.deliver(pid, signal),
-                None => deliver_to_peer(peer, signal),
+                Some(pid) => {
+                    explored::settle(pid, &mut signal);
+                    together.deliver(pid, Signal::Exit(Box::new(signal)));
+                }
+                None => deliver_to_peer(peer, Signal::Exit(Box::new(signal))),
             }
         }
         for (reference, from) in &relations.targets {

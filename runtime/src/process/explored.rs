@@ -4,11 +4,12 @@
 
 mod endings;
 mod timers;
+mod traps;
 mod watches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use beamline_formats::order::{EndedAt, Ends, Spot};
+use beamline_formats::order::{EndedAt, Ends};
 use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
@@ -23,6 +24,8 @@ pub(crate) use timers::{
     starts_timer, tell_timers_left, timer_is_cancelled,
 };
 pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
+pub(in crate::process) use traps::{calls_exit, exit_arrives, settle};
+pub(crate) use traps::{is_to_trap, looks_for_exiting, traps_from_the_beginning};
 pub(crate) use watches::{
     Watch, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked, looks_for_peer,
     monitors,
@@ -64,10 +67,8 @@ pub(crate) struct Kept {
     receives: HashMap<Pid, u32>,
     /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
-    /// Where processes began to trap exits, and ceased to.
-    pub(crate) traps: Vec<(Pid, Spot, bool)>,
-    /// How many steps each process has made itself, without accesses.
-    own_steps: HashMap<Pid, usize>,
+    /// With which of their accesses processes began to trap exits, and ceased to.
+    pub(crate) traps: Vec<(Pid, u64, bool)>,
     /// Calls of `exit/2` with others: by whom, with which access, with which process, and whom they end.
     pub(crate) exit_calls: Vec<(Pid, u64, Pid, Ends)>,
     /// Which message of those that no process has sent each of them is at its receiver.
@@ -193,25 +194,8 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::Spent(_) => return,
             _ => {}
         }
-        *kept.own_steps.entry(pid).or_default() += own_steps_of(told);
         kept.told.push((pid, told));
     });
-}
-
-/// How many steps of a process this tells that it makes itself, without accesses.
-fn own_steps_of(told: Told) -> usize {
-    match told {
-        Told::Sent(count) => count as usize,
-        Told::SendTake(_) => 2,
-        Told::Spawn(_)
-        | Told::Receive(_)
-        | Told::Take(_)
-        | Told::Timeout
-        | Told::Miss(_)
-        | Told::Load { .. }
-        | Told::Exit => 1,
-        _ => 0,
-    }
 }
 
 /// A process is about to access a part of an object, as `how` tells.
@@ -300,54 +284,6 @@ pub(super) fn ends(p: &Process) {
     };
     let reason = reason.display_cut(PARTS).to_string();
     kept(|kept| kept.exits.push((p.pid(), reason)));
-}
-
-/// `p` calls `exit/2` with another process: which of its accesses it is; 0 where no run is made.
-pub(super) fn calls_exit(p: &Process, to: Pid, reason: Term<'_>) -> u64 {
-    // What it sends to itself has no order.
-    if !is_on() || to == p.pid() {
-        return 0;
-    }
-    let access = p.accesses_made();
-    let ends = match () {
-        () if reason == am::kill => Ends::Any,
-        () if reason == am::normal => Ends::Nobody,
-        () => Ends::NotTrapping,
-    };
-    kept(|kept| kept.exit_calls.push((p.pid(), access, to, ends)));
-    access
-}
-
-/// The call of `exit/2` by `from` that is this access of it is about to become a message of `p`.
-pub(super) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
-    if access != 0
-        && let Some(from) = from
-    {
-        kept(|kept| {
-            let number = kept.notices.get(&p.pid()).copied().unwrap_or(0) + 1;
-            kept.exit_messages.insert((from, access), number);
-        });
-    }
-}
-
-/// `p` begins to trap exits, or ceases to.
-pub(crate) fn traps(p: &Process, traps: bool) {
-    if is_on() && traps != p.flags.get().trap_exit {
-        p.tell_untold();
-        let accesses = p.accesses_made();
-        kept(|kept| {
-            let steps = kept.own_steps.get(&p.pid()).copied().unwrap_or(0);
-            let spot = Spot { steps, accesses };
-            kept.traps.push((p.pid(), spot, traps));
-        });
-    }
-}
-
-/// When the run begins, `p` traps exits.
-pub(crate) fn traps_from_the_beginning(p: &Process) {
-    if p.flags.get().trap_exit {
-        kept(|kept| kept.traps.push((p.pid(), Spot::default(), true)));
-    }
 }
 
 /// A process goes another way than the prefix.

@@ -296,6 +296,7 @@ impl Process {
             mut priority,
             token,
             access,
+            traps,
         } = exit;
         if let Some(alias) = alias {
             match self.alias(alias) {
@@ -325,7 +326,7 @@ impl Process {
             self.is_ended_by_signal(from.pid(), access);
             return Err(self.exit_with(Atom::term(am::killed)));
         }
-        if self.flags.get().trap_exit {
+        if traps.unwrap_or(self.flags.get().trap_exit) {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
             explored::exit_arrives(self, from.pid(), access);
             let source = Source::exit_of(from.pid(), reason.term());

@@ -283,7 +283,7 @@ impl Process {
         }
         if self.relations().link(peer, priority) {
             if let Some(pid) = peer.pid() {
-                explored::links(self.pid(), pid);
+                explored::links(self, pid);
             }
             self.pass_flags_on(peer);
             let from = self.pid().into();
@@ -401,17 +401,14 @@ impl Process {
         normal_kills: bool,
         priority: bool,
     ) {
-        let signal = Signal::Exit(Box::new(ExitSignal {
-            from: self.pid().into(),
+        let mut signal = ExitSignal {
             alias,
-            reason: Message::copy_of(reason),
-            linked: false,
             normal_kills,
             priority,
-            token: None,
-            access: explored::calls_exit(self, to, reason),
-        }));
+            ..ExitSignal::new(self.pid().into(), reason)
+        };
+        explored::calls_exit(self, to, &mut signal);
         // Gone: then there is nothing to end.
-        let _ = send(to, signal);
+        let _ = send(to, Signal::Exit(Box::new(signal)));
     }
 }

@@ -406,6 +406,7 @@ impl Process {
             Signal::Message { from, number, .. } => Some(Source::of(*from, *number)),
             Signal::Traced(traced) => Some(Source::of(traced.from, traced.number)),
             Signal::AliasMessage { .. } => Some(Source::NOTICE),
+            Signal::Exit(exit) if exit.traps == Some(false) => None,
             Signal::Exit(exit) => Some(Source::exit_of(exit.from.pid(), exit.reason.term())),
             Signal::MonitorDown { reference, reason } => {
                 let relations = self.some_relations()?;

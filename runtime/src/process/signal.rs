@@ -101,9 +101,35 @@ pub(crate) struct ExitSignal {
     pub(crate) token: Option<Token>,
     /// Which of its sender's accesses `exit/2` is in an explored run; else 0.
     pub(crate) access: u64,
+    /// Whether its receiver trapped exits when it was sent, where that decides: with the reason `normal`, in an explored run.
+    pub(crate) traps: Option<bool>,
 }
 
 impl ExitSignal {
+    /// One of `exit/2`, to a process.
+    pub(crate) fn new(from: Peer, reason: Term<'_>) -> ExitSignal {
+        ExitSignal {
+            from,
+            alias: None,
+            reason: Message::copy_of(reason),
+            linked: false,
+            normal_kills: false,
+            priority: false,
+            token: None,
+            access: 0,
+            traps: None,
+        }
+    }
+
+    /// One because of a link, with the sequential trace token of who exits.
+    pub(crate) fn of_link(from: Peer, reason: Term<'_>, token: Option<Token>) -> ExitSignal {
+        ExitSignal {
+            linked: true,
+            token,
+            ..ExitSignal::new(from, reason)
+        }
+    }
+
     /// Does it end a process that traps exits, or one that does not?
     pub(crate) fn ends(&self, traps: bool) -> bool {
         let reason = self.reason.term();
@@ -245,21 +271,7 @@ impl Signal {
 
     /// An exit signal because of a link.
     pub(crate) fn link_exit(from: Peer, reason: Term<'_>) -> Signal {
-        Signal::link_exit_with(from, reason, None)
-    }
-
-    /// The same, with the sequential trace token of who exits.
-    pub(crate) fn link_exit_with(from: Peer, reason: Term<'_>, token: Option<Token>) -> Signal {
-        Signal::Exit(Box::new(ExitSignal {
-            from,
-            alias: None,
-            reason: Message::copy_of(reason),
-            linked: true,
-            normal_kills: false,
-            priority: false,
-            token,
-            access: 0,
-        }))
+        Signal::Exit(Box::new(ExitSignal::of_link(from, reason, None)))
     }
 
     /// A request to be run in the context of the receiver.

@@ -220,19 +220,6 @@ impl Process {
         }
     }
 
-    /// It is about to trap exits. That shows to no other one.
-    ///
-    /// # Errors
-    /// A signal is to end it first, which would become a message.
-    #[inline]
-    pub(crate) fn may_trap_exits(&self) -> Result<(), Control<'static>> {
-        let traps = self.flags.get().trap_exit;
-        match may_wait() && !traps && self.is_to_end_before_it_traps() {
-            true => Err(Control::Yield),
-            false => Ok(()),
-        }
-    }
-
     /// It is about to make a step: whether a signal is to end it first.
     fn is_to_end_first(&self) -> bool {
         let ends = self.awaits_end();

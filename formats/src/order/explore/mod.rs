@@ -29,11 +29,11 @@ use super::{Accesses, Origin, Process, Step, Trace, moved};
 use choices::{Beginning, Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
-use wire::LATE;
 pub use wire::{
     Answer, Ask, Call, End, Ended, EndedAt, Ends, ExitCall, LEFT_OUT, PROGRAMS, Reply, Run,
-    Scenario, SharedAccess, Spot, Traps, Waiting, Watch, receive, send,
+    Scenario, SharedAccess, Traps, Waiting, Watch, receive, send,
 };
+use wire::{CEASED, LATE};
 
 /// What is known of an exploration.
 #[derive(Default)]
@@ -58,6 +58,8 @@ pub struct Explorer {
     are_timeouts_late: bool,
     /// A receive that took a message could have timed out, and this is not turned around.
     could_time_out: bool,
+    /// Exit signals came to processes that ceased to trap exits.
+    ceased_to_trap: bool,
 }
 
 /// A run that is to be made.
@@ -156,7 +158,9 @@ impl Explorer {
 
     /// What of the runs could not be turned around.
     pub fn beyond(&self) -> impl Iterator<Item = &'static str> {
-        self.could_time_out.then_some(LATE).into_iter()
+        let late = self.could_time_out.then_some(LATE);
+        late.into_iter()
+            .chain(self.ceased_to_trap.then_some(CEASED))
     }
 
     /// How many runs are being made.
@@ -323,6 +327,7 @@ impl Explorer {
         if !self.is_new(own) {
             return Ok(Ran::Known);
         }
+        self.ceased_to_trap |= analysis.has_signals_to_who_ceased_to_trap();
         let is_left_out = |at: usize| self.left_out.contains(&at);
         let receivers = (0..run.trace.processes.len()).filter(|at| !is_left_out(*at));
         let turns_of = |at| [analysis.turns_of(at), analysis.turns_of_signals(at)].concat();

@@ -52,11 +52,11 @@ pub(super) struct Made {
 pub(super) type Saw = Box<[Access]>;
 
 impl Made {
-    /// What an access comes after that is made now.
-    pub(super) fn before(&self, access: Access, accesses: &Accesses) -> Saw {
+    /// What an access by a process to these objects comes after that is made now.
+    pub(super) fn before(&self, by: usize, all: &[To]) -> Saw {
         let mut before = Last::new();
         let mut add = |done: &Done, is_change| {
-            for (of, number) in done.before(is_change).filter(|(of, _)| *of != access.of) {
+            for (of, number) in done.before(is_change).filter(|(of, _)| *of != by) {
                 let last = before.entry(of).or_default();
                 *last = number.max(*last);
             }
@@ -65,7 +65,7 @@ impl Made {
             object,
             is_change,
             part,
-        } in accesses.to(access)
+        } in all
         {
             let Some(object) = self.objects.get(object) else {
                 continue;

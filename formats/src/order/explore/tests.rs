@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use machine::Act::{
-    self, Change, End, Kill, Link, Monitor, Read, Send, Skip, Take, TakeAfter, Trap, Unlink,
+    self, Ask, Change, End, Kill, Link, Monitor, Read, Send, Skip, Stop, Take, TakeAfter, Trap,
+    Unlink,
 };
 use machine::{Machine, Program};
 
@@ -267,10 +268,11 @@ fn exit_signals_have_as_many_orders_as_one_can_count() {
         // The first signal ends it, in whatever place.
         (vec![vec![Kill(1), Kill(1), End], vec![Send(0, 0), End]], 7),
         // A signal comes to who traps exits already, or does not yet.
-        (
-            vec![vec![Kill(1), End], vec![Trap(true), Take(None), End]],
-            2,
-        ),
+        (vec![vec![Kill(1), End], vec![Trap, Take(None), End]], 2),
+        // One with the reason `normal` is lost to who does not trap exits yet.
+        (vec![vec![Ask(1), End], vec![Trap, Take(None), End]], 2),
+        // So is that of an end, which comes before the link, before the trap, or behind it.
+        (vec![vec![Stop], vec![Link(0), Trap, Take(None), End]], 3),
     ] {
         check(&program);
         let (logs, _) = explored(&program, 1);
@@ -288,13 +290,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn signalling_act()(what in 0..7_u8, other in any_act(), of in 0..3_usize) -> Act {
+    fn signalling_act()(what in 0..8_u8, other in any_act(), of in 0..3_usize) -> Act {
         match what {
-            0 | 1 => Kill(of),
-            2 => Link(of),
-            3 => Unlink(of),
-            4 => Monitor(of),
-            5 => Trap(true),
+            0 => Kill(of),
+            1 => Ask(of),
+            2 | 3 => Link(of),
+            4 => Unlink(of),
+            5 => Monitor(of),
+            6 => Trap,
             _ => other,
         }
     }
@@ -336,15 +339,19 @@ proptest! {
     #[test]
     fn all_orders_of_random_programs_with_exit_signals_are_run_once(
         mut program in proptest::collection::vec(proptest::collection::vec(signalling_act(), 0..4), 3),
+        fails in proptest::array::uniform3(any::<bool>()),
     ) {
         for (at, acts) in program.iter_mut().enumerate() {
             // Nobody watches itself; of two, the first one links and unlinks.
             acts.retain(|act| match act {
-                Monitor(of) | Kill(of) => *of != at,
+                Monitor(of) | Kill(of) | Ask(of) => *of != at,
                 Link(of) | Unlink(of) => *of > at,
                 _ => true,
             });
-            acts.push(End);
+            // What a process does already is no change.
+            let mut is_trapping = false;
+            acts.retain(|act| *act != Trap || !std::mem::replace(&mut is_trapping, true));
+            acts.push(if fails[at] { End } else { Stop });
         }
         check(&program);
     }

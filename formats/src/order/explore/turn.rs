@@ -406,7 +406,7 @@ fn saw(run: &Run, order: &[Access]) -> HashMap<Access, Saw> {
         .filter(|access| !run.accesses.to(**access).is_empty());
     known
         .map(|access| {
-            let saw = made.before(*access, &run.accesses);
+            let saw = made.before(access.of, run.accesses.to(*access));
             made.add(*access, &run.accesses);
             (*access, saw)
         })

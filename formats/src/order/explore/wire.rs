@@ -185,15 +185,6 @@ pub struct SharedAccess {
     pub part: u64,
 }
 
-/// A place in what a process does: how many steps it had made itself, and how many accesses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Spot {
-    /// Its steps, without accesses.
-    pub steps: usize,
-    /// Its accesses.
-    pub accesses: u64,
-}
-
 /// A monitor or a link: a process is told of the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch<P> {
@@ -205,10 +196,14 @@ pub struct Watch<P> {
     pub until: Option<u32>,
     /// It is told by an exit signal.
     pub is_link: bool,
+    /// The access with which it has linked to the other one itself.
+    pub links: Option<u64>,
     /// The access with which it gave up the link.
     pub unlinks: Option<u64>,
     /// `whom` ended otherwise than normally: an exit signal of its end ends who does not trap exits.
     pub fails: bool,
+    /// It ended normally, and `by` did not trap exits: nothing comes of that.
+    pub is_lost: bool,
 }
 
 /// A call of `exit/2` with another process.
@@ -242,8 +237,8 @@ pub enum Ends {
 pub struct Traps<P> {
     /// The process.
     pub by: P,
-    /// Where.
-    pub spot: Spot,
+    /// Which of its accesses that is; 0 where the run begins so.
+    pub access: u64,
     /// Whether it does from then on.
     pub traps: bool,
 }
@@ -546,7 +541,7 @@ impl<P: Copy> Traps<P> {
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Traps<Q>> {
         Some(Traps {
             by: to(self.by)?,
-            spot: self.spot,
+            access: self.access,
             traps: self.traps,
         })
     }
@@ -560,8 +555,10 @@ impl<P: Copy> Watch<P> {
             whom: to(self.whom)?,
             until: self.until,
             is_link: self.is_link,
+            links: self.links,
             unlinks: self.unlinks,
             fails: self.fails,
+            is_lost: self.is_lost,
         })
     }
 }
@@ -605,3 +602,6 @@ const NOTICES: &str = "messages of ports, and asynchronous answers of timers";
 /// What is not turned around where receives time out only when nothing else can go on.
 pub(super) const LATE: &str =
     "time-outs of receives that messages came to, and timers that go off before others wait";
+
+/// What is not turned around where exit signals come to processes that trap exits for some time.
+pub(super) const CEASED: &str = "exit signals to processes that cease to trap exits";

@@ -12,7 +12,7 @@ use super::super::registry::{Named, look_for, name_of};
 use super::super::spawn::SystemLimit;
 use super::super::user_timers::{self, Receiver};
 use super::super::{Control, Outcome, Process, SpawnOptions, exists, lookup};
-use super::watches::{end_of, looks_for, watches};
+use super::watches::{Watch, end_of, looks_for, watches};
 use super::{born, is_beyond, is_on, kept};
 use crate::sched::ptab::pin;
 use crate::sched::timers::deadline_after;
@@ -194,7 +194,7 @@ pub(in crate::process) fn goes_off(p: &Process) {
     };
     // Who has ended meanwhile could have been told before.
     if let Some(receiver) = receiver.process().filter(|_| !is_cancelled) {
-        watches(receiver, p.pid(), Some(reference), true);
+        watches(Watch::new(receiver, p.pid(), Some(reference)));
     }
     user_timers::go_off(reference, Some(p.pid()));
 }

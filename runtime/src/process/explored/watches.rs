@@ -8,8 +8,9 @@ use super::super::refs::RefNumbers;
 use super::super::registry::whether_named;
 use super::super::{Control, Process, exists};
 use super::timers::is_about_to_go_off;
+use super::traps::whether_trapping;
 use super::{is_on, is_timer, kept};
-use crate::term::{Pid, Term};
+use crate::term::{Pid, Term, am};
 
 /// A monitor or a link: a process is told of the end of another one.
 #[derive(Clone, Copy, Debug)]
@@ -20,14 +21,33 @@ pub(crate) struct Watch {
     monitor: Option<RefNumbers>,
     /// How many receives the watcher had made when it gave up a monitor, if no message of it could be left then.
     pub(crate) until: Option<u32>,
+    /// The access with which it has linked to the other one itself.
+    pub(crate) links: Option<u64>,
     /// The access with which it gave up a link.
     pub(crate) unlinks: Option<u64>,
+    /// It hears nothing of a link, as the other one has ended normally, and it did not trap exits.
+    pub(crate) is_lost: bool,
     /// The watcher has asked for it, or was born with it.
     is_own: bool,
     is_over: bool,
 }
 
 impl Watch {
+    /// One that a process has asked for, or was born with.
+    pub(super) fn new(by: Pid, whom: Pid, monitor: Option<RefNumbers>) -> Watch {
+        Watch {
+            by,
+            whom,
+            monitor,
+            until: None,
+            links: None,
+            unlinks: None,
+            is_lost: false,
+            is_own: true,
+            is_over: false,
+        }
+    }
+
     pub(crate) fn is_link(&self) -> bool {
         self.monitor.is_none()
     }
@@ -100,12 +120,40 @@ pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
     match is_on() {
         true if is_timer(p.pid()) => is_about_to_go_off(p),
         true => {
-            p.accesses_all(&[end_of(p.pid(), Access::Write), whether_named(p.pid())])?;
+            let linked = match p.exit_reason().is_some_and(|reason| reason == am::normal) {
+                true => linked_to(p.pid()),
+                false => Vec::new(),
+            };
+            let mut touches = vec![end_of(p.pid(), Access::Write), whether_named(p.pid())];
+            touches.extend(linked.iter().map(|by| whether_trapping(*by, Access::Read)));
+            p.accesses_all(&touches)?;
+            links_are_lost(p.pid(), &linked);
             p.shared().refuse_names();
             Ok(())
         }
         false => Ok(()),
     }
+}
+
+/// Whom links would tell of the end of a process.
+fn linked_to(whom: Pid) -> Vec<Pid> {
+    let linked = kept(|kept| {
+        let watches = kept.watches.iter();
+        let links = watches.filter(|it| it.is_of_link(it.by, whom));
+        links.map(|it| it.by).collect()
+    });
+    linked.unwrap_or_default()
+}
+
+/// A process ends normally: those that are linked to it hear nothing, unless they trap exits.
+fn links_are_lost(whom: Pid, linked: &[Pid]) {
+    kept(|kept| {
+        let linked = linked.iter().copied();
+        let lost: Vec<Pid> = linked.filter(|by| !kept.is_trapping(*by)).collect();
+        for watch in &mut kept.watches {
+            watch.is_lost |= watch.is_of_link(watch.by, whom) && lost.contains(&watch.by);
+        }
+    });
 }
 
 /// An access to what stands for the end of a process. A run has one thread: no lock guards it.
@@ -124,7 +172,7 @@ pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
 /// A process monitors another one.
 pub(crate) fn monitors(by: Pid, whom: Pid, reference: RefNumbers) {
     if is_on() && exists(whom) {
-        watches(by, whom, Some(reference), true);
+        watches(Watch::new(by, whom, Some(reference)));
     }
 }
 
@@ -134,34 +182,30 @@ pub(crate) fn is_born_watched(by: Pid, child: Pid, is_linked: bool, monitor: Opt
         return;
     }
     if is_linked {
-        watches(by, child, None, true);
-        watches(child, by, None, true);
+        watches(Watch::new(by, child, None));
+        watches(Watch::new(child, by, None));
     }
     if monitor.is_some() {
-        watches(by, child, monitor, true);
+        watches(Watch::new(by, child, monitor));
     }
 }
 
 /// A process links to another one: each is told of the end of the other.
-pub(crate) fn links(one: Pid, other: Pid) {
+pub(crate) fn links(p: &Process, other: Pid) {
     if is_on() && exists(other) {
-        watches(one, other, None, true);
-        watches(other, one, None, false);
+        watches(Watch {
+            links: Some(p.accesses_made()),
+            ..Watch::new(p.pid(), other, None)
+        });
+        watches(Watch {
+            is_own: false,
+            ..Watch::new(other, p.pid(), None)
+        });
     }
 }
 
-pub(super) fn watches(by: Pid, whom: Pid, monitor: Option<RefNumbers>, is_own: bool) {
-    kept(|kept| {
-        kept.watches.push(Watch {
-            by,
-            whom,
-            monitor,
-            until: None,
-            unlinks: None,
-            is_own,
-            is_over: false,
-        });
-    });
+pub(super) fn watches(watch: Watch) {
+    kept(|kept| kept.watches.push(watch));
 }
 
 /// A process gives up a monitor. With `keeps`, the message of an end that came before stays in its queue.

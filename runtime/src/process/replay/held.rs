@@ -89,12 +89,6 @@ impl Held {
         }
     }
 
-    /// Whether one, not sent by a recorded process, is so.
-    pub(super) fn has_other(&self, is_it: impl Fn(&Signal) -> bool) -> bool {
-        let mut others = self.others.iter().filter_map(|at| self.all.get(at));
-        others.any(|(_, signal)| is_it(signal))
-    }
-
     /// The first one, not sent by a recorded process, of which this is true.
     pub(super) fn take_other(
         &mut self,

@@ -78,26 +78,6 @@ impl Process {
         ends_here && follows.has_made_all(plan)
     }
 
-    /// Whether a signal is to end it before it traps exits: one that has not come, or would become a message then.
-    pub(in super::super) fn is_to_end_before_it_traps(&self) -> bool {
-        if !self.awaits_end() {
-            return false;
-        }
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
-            return false;
-        };
-        let ends_any = follows.held.has_other(|signal| match signal {
-            Signal::Exit(exit) => follows.is_end(plan, exit) && exit.ends(true),
-            _ => false,
-        });
-        drop(follows);
-        if !ends_any {
-            self.stands_before_step();
-            self.shared.wake();
-        }
-        !ends_any
-    }
-
     /// Whether it is to be ended by this signal.
     pub(in super::super) fn is_to_be_ended_by(&self, exit: &Exit) -> bool {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {

@@ -118,8 +118,10 @@ fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
         whom: word(watch.whom),
         until: watch.until,
         is_link: watch.is_link(),
+        links: watch.links,
         unlinks: watch.unlinks,
         fails: fails(watch.whom),
+        is_lost: watch.is_lost,
     };
     kept.watches.iter().map(watch).collect()
 }
@@ -143,9 +145,9 @@ fn exit_calls(kept: &explored::Kept) -> Vec<ExitCall<u64>> {
 
 /// Where processes began to trap exits, and ceased to.
 fn traps(kept: &explored::Kept) -> Vec<Traps<u64>> {
-    let traps = kept.traps.iter().map(|(pid, spot, traps)| Traps {
+    let traps = kept.traps.iter().map(|(pid, access, traps)| Traps {
         by: word(*pid),
-        spot: *spot,
+        access: *access,
         traps: *traps,
     });
     traps.collect()

@@ -68,7 +68,8 @@ impl Recorder {
             | Shared::Process
             | Shared::Nobody
             | Shared::Timer
-            | Shared::Named => NameId::NONE,
+            | Shared::Named
+            | Shared::Trapping => NameId::NONE,
         };
         let text = match touch.part {
             Part::All => String::new(),
@@ -122,6 +123,7 @@ pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
             Shared::Nobody => Kind::Nobody,
             Shared::Timer => Kind::Timer,
             Shared::Named => Kind::Named,
+            Shared::Trapping => Kind::Trapping,
         },
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),

@@ -1,12 +1,12 @@
 //! A machine that runs small programs: in all schedules, or behind a prefix.
 
+mod follow;
+
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::super::super::accesses::{Object, To};
-use super::super::super::{
-    Access, Accesses, Message, Origin, Process, Signal, Step, Told, Trace, moved,
-};
-use super::super::{EndedAt, Ends, ExitCall, Run, Spot, Traps, Watch};
+use super::super::super::{Access, Accesses, Message, Origin, Process, Signal, Step, Told, Trace};
+use super::super::{EndedAt, Ends, ExitCall, Run, Traps, Watch};
 use crate::ring::Shared;
 
 /// What a process of a program does.
@@ -28,45 +28,65 @@ pub(super) enum Act {
     Monitor(usize),
     /// Calls `exit/2` with a process, with a reason that ends who does not trap exits.
     Kill(usize),
+    /// The same with the reason `normal`, which is lost to who does not trap exits.
+    Ask(usize),
     /// Links to a process, if that one has not ended: the end of each of the two ends the other one.
     Link(usize),
     /// Gives up the link to a process.
     Unlink(usize),
-    /// Begins to trap exits, or ceases to: signals are messages of kind 0 then.
-    Trap(bool),
-    /// Ends: its last act.
+    /// Begins to trap exits: signals are messages of kind 0 then.
+    Trap,
+    /// Fails: its last act.
     End,
+    /// Ends normally: its last act.
+    Stop,
 }
 
-use Act::{Change, End, Kill, Link, Monitor, Read, Send, Skip, Take, TakeAfter, Trap, Unlink};
+use Act::{
+    Ask, Change, End, Kill, Link, Monitor, Read, Send, Skip, Stop, Take, TakeAfter, Trap, Unlink,
+};
 
 impl Act {
-    /// What it does to the table, or to what tells of the end of a process: that of process `at`.
-    fn to(self, at: usize) -> Option<To> {
-        let end_of = |of: usize, is_change| To {
-            object: END + of as u64,
-            is_change,
-            part: None,
-        };
+    /// What process `at` does with it to the table, or to what tells of the end of a process, or whether it traps exits.
+    fn to(self, at: usize) -> Vec<To> {
         let (part, is_change) = match self {
-            Monitor(of) | Kill(of) | Link(of) | Unlink(of) => return Some(end_of(of, false)),
-            End => return Some(end_of(at, true)),
+            Monitor(of) | Kill(of) | Link(of) | Unlink(of) => return vec![end_of(of, false)],
+            Ask(of) => return vec![end_of(of, false), trapping(of, false)],
+            Trap => return vec![trapping(at, true)],
+            End | Stop => return vec![end_of(at, true)],
             Read(key) => (key, false),
             Skip(key) => (Some(key), false),
             Change(key) => (key, true),
-            Send(..) | Take(_) | TakeAfter(_) | Trap(_) => return None,
+            Send(..) | Take(_) | TakeAfter(_) => return Vec::new(),
         };
         let object = 1;
-        Some(To {
+        vec![To {
             object,
             is_change,
             part,
-        })
+        }]
     }
 }
 
 /// The number of the object that tells of the end of the first process.
 const END: u64 = 100;
+/// The number of the one that tells whether the first process traps exits.
+const TRAPPING: u64 = 200;
+
+fn end_of(process: usize, is_change: bool) -> To {
+    To {
+        object: END + process as u64,
+        is_change,
+        part: None,
+    }
+}
+
+fn trapping(process: usize, is_change: bool) -> To {
+    To {
+        object: TRAPPING + process as u64,
+        ..end_of(process, is_change)
+    }
+}
 
 /// The scripts of processes that are there from the beginning.
 pub(super) type Program = Vec<Vec<Act>>;
@@ -151,7 +171,13 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn access(&mut self, at: usize, act: Act, to: To) {
+    fn access(&mut self, at: usize, act: Act) {
+        let mut all = act.to(at);
+        if act == Stop {
+            let links = self.watches.iter().filter(|it| it.is_link && it.whom == at);
+            let links = links.filter(|it| it.unlinks.is_none());
+            all.extend(links.map(|it| trapping(it.by, false)));
+        }
         self.made[at] += 1;
         let access = Access {
             of: at,
@@ -160,30 +186,37 @@ impl<'p> Machine<'p> {
         let others = (0..self.program.len()).filter(|of| *of != at);
         let last = |of| {
             let mut before = self.table.iter().rev();
-            before.find(|(other, done)| other.of == of && are_dependent(to, *done))
+            before.find(|(other, done)| {
+                other.of == of && all.iter().any(|to| are_dependent(*to, *done))
+            })
         };
         let saw: Vec<Access> = others.filter_map(last).map(|(other, _)| *other).collect();
         let own = self.steps[at].iter().filter(|step| step.is_own()).count();
-        self.accesses.insert(at, (access.number, own), None, to);
+        for to in &all {
+            self.accesses.insert(at, (access.number, own), None, *to);
+        }
         // As a run tells it: of the whole table.
         if let Some((other, _)) = self.table.last().filter(|(other, _)| other.of != at) {
             let (access, other) = (access.number, *other);
             self.steps[at].push(Step::After { access, other });
         }
         let mut changes = self.table.iter().rev();
-        let changed = changes.find(|(_, done)| done.is_change && are_dependent(to, *done));
+        let changed = changes.find(|(_, done)| done.is_change && are_dependent(all[0], *done));
         let skips = matches!(act, Skip(_)) && changed.is_some_and(|(other, _)| other.of != at);
         self.next[at] += 1 + usize::from(skips);
         self.saw[at].push(saw);
-        self.table.push((access, to));
-        self.accesses.name(
-            to.object,
-            Object {
-                shared: shared(to),
-                name: String::new(),
-            },
-            None,
-        );
+        for to in all {
+            self.table.push((access, to));
+            let (shared, name) = (shared(to), String::new());
+            self.accesses.name(to.object, Object { shared, name }, None);
+        }
+    }
+
+    /// Who is linked to a process, and has not heard of its end.
+    fn linked_to(&self, at: usize) -> impl Iterator<Item = usize> {
+        let links = self.links.iter();
+        let links = links.filter(move |(one, other)| [*one, *other].contains(&at));
+        links.map(move |(one, other)| one + other - at)
     }
 
     /// What it has monitored, linked to, called and ended, an access does: what comes to whom.
@@ -192,13 +225,13 @@ impl<'p> Machine<'p> {
             Monitor(of) if self.has_ended[of] => vec![(at, self.down(at, of, true))],
             Monitor(of) => {
                 self.monitors[of].push(at);
-                self.watch(at, of, false);
+                self.watch(at, of, None, false);
                 Vec::new()
             }
             Link(of) => {
                 if !self.has_ended[of] && self.links.insert(link_of(at, of)) {
-                    self.watch(at, of, true);
-                    self.watch(of, at, true);
+                    self.watch(at, of, Some(self.made[at]), true);
+                    self.watch(of, at, None, true);
                 }
                 Vec::new()
             }
@@ -206,31 +239,32 @@ impl<'p> Machine<'p> {
                 self.unlink(at, of);
                 Vec::new()
             }
-            Kill(to) => {
-                let (of, number) = (at, self.made[at]);
-                self.exit_calls.push(ExitCall {
-                    from: at,
-                    access: number,
-                    to,
-                    number: 0,
-                    ends: Ends::NotTrapping,
-                });
-                let signal = Signal::Call(Access { of, number });
-                vec![(to, Item::Signal(signal))]
+            Trap => {
+                let (by, access, traps) = (at, self.made[at], true);
+                self.is_trapping[by] = traps;
+                self.traps.push(Traps { by, access, traps });
+                Vec::new()
             }
-            End => {
+            Kill(to) => vec![(to, self.exit_call(at, to, Ends::NotTrapping))],
+            Ask(to) if !self.is_trapping[to] => Vec::new(),
+            Ask(to) => vec![(to, self.exit_call(at, to, Ends::Nobody))],
+            End | Stop => {
                 self.has_ended[at] = true;
-                let links = self.links.iter().copied();
-                let links = links.filter(|(one, other)| [*one, *other].contains(&at));
                 let exit = Item::Signal(Signal::End(at));
-                let mut all: Vec<_> = links.map(|(one, other)| (one + other - at, exit)).collect();
+                let hears = |by: &usize| act == End || self.is_trapping[*by];
+                let mut all: Vec<_> = self
+                    .linked_to(at)
+                    .filter(hears)
+                    .map(|by| (by, exit))
+                    .collect();
                 for to in std::mem::take(&mut self.monitors[at]) {
                     if !self.has_ended[to] {
                         all.push((to, self.down(to, at, false)));
                     }
                 }
-                for watch in &mut self.watches {
-                    watch.fails |= watch.whom == at;
+                for watch in self.watches.iter_mut().filter(|it| it.whom == at) {
+                    watch.fails = act == End;
+                    watch.is_lost = watch.is_link && !watch.fails && !self.is_trapping[watch.by];
                 }
                 all
             }
@@ -238,14 +272,29 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn watch(&mut self, by: usize, whom: usize, is_link: bool) {
+    fn exit_call(&mut self, from: usize, to: usize, ends: Ends) -> Item {
+        let (of, access) = (from, self.made[from]);
+        self.exit_calls.push(ExitCall {
+            from,
+            access,
+            to,
+            number: 0,
+            ends,
+        });
+        let number = access;
+        Item::Signal(Signal::Call(Access { of, number }))
+    }
+
+    fn watch(&mut self, by: usize, whom: usize, links: Option<u64>, is_link: bool) {
         self.watches.push(Watch {
             by,
             whom,
             until: None,
             is_link,
+            links,
             unlinks: None,
             fails: false,
+            is_lost: false,
         });
     }
 
@@ -261,22 +310,6 @@ impl<'p> Machine<'p> {
             gone,
             exit,
         })
-    }
-
-    fn spot(&self, at: usize) -> Spot {
-        let own = self.steps[at].iter().filter(|step| step.is_own());
-        Spot {
-            steps: own.count(),
-            accesses: self.made[at],
-        }
-    }
-
-    /// It begins to trap exits, or ceases to: no other process sees that.
-    fn trap(&mut self, at: usize, traps: bool) {
-        let (by, spot) = (at, self.spot(at));
-        self.is_trapping[at] = traps;
-        self.traps.push(Traps { by, spot, traps });
-        self.next[at] += 1;
     }
 
     fn unlink(&mut self, at: usize, of: usize) {
@@ -299,9 +332,28 @@ impl<'p> Machine<'p> {
     fn does(&self, at: usize, signal: Signal) -> Option<Does> {
         match signal {
             Signal::End(of) if !self.links.contains(&link_of(at, of)) => None,
+            // One with the reason `normal` was sent while it trapped exits.
+            Signal::End(of) if self.act_of_end(of) == Stop => Some(Does::Tell),
+            Signal::Call(call) if self.is_asking(call) => Some(Does::Tell),
             _ if self.is_trapping[at] => Some(Does::Tell),
             _ => Some(Does::End),
         }
+    }
+
+    /// With what a process has ended that told of it: not with `normal` where a signal ended it.
+    fn act_of_end(&self, at: usize) -> Act {
+        let by_signal = self.steps[at]
+            .iter()
+            .any(|step| matches!(step, Step::Exit(Some(_))));
+        match self.program[at].last() {
+            Some(Stop) if !by_signal => Stop,
+            _ => End,
+        }
+    }
+
+    fn is_asking(&self, call: Access) -> bool {
+        let mut calls = self.exit_calls.iter();
+        calls.any(|other| other.access() == call && other.ends == Ends::Nobody)
     }
 
     /// Handles what has come up to an exit signal that ends the process, or, with `waits`, that may become a message.
@@ -362,7 +414,7 @@ impl<'p> Machine<'p> {
     }
 
     fn ends(&mut self, at: usize) -> Vec<(usize, Item)> {
-        self.access(at, End, End.to(at).expect("an access"));
+        self.access(at, End);
         self.tells(at, End)
     }
 
@@ -498,20 +550,16 @@ impl<'p> Machine<'p> {
         match self.act(at) {
             None => return all,
             Some(
-                act @ (Read(_) | Change(_) | Skip(_) | Monitor(_) | Kill(_) | Link(_) | Unlink(_)
-                | End),
+                act @ (Read(_) | Change(_) | Skip(_) | Monitor(_) | Kill(_) | Ask(_) | Link(_)
+                | Unlink(_) | Trap | End | Stop),
             ) => {
-                if act == End {
+                if matches!(act, End | Stop) {
                     next.steps[at].push(Step::Exit(None));
                     next.held[at].clear();
                 }
-                next.access(at, act, act.to(at).expect("an access"));
+                next.access(at, act);
                 let told = next.tells(at, act);
                 next.come(told);
-                next.handle_held(at, true);
-            }
-            Some(Trap(traps)) => {
-                next.trap(at, traps);
                 next.handle_held(at, true);
             }
             Some(Send(to, kind)) => {
@@ -529,174 +577,6 @@ impl<'p> Machine<'p> {
         all.push(next);
         all
     }
-
-    /// Runs behind a prefix: the run, and its order; `None` where that is impossible.
-    pub(super) fn follow(mut self, prefix: &Trace) -> Option<(Run, String)> {
-        let mut told = Due::new(self.program.len());
-        let mut due: Vec<VecDeque<Step>> = vec![VecDeque::new(); self.program.len()];
-        for process in &prefix.processes {
-            let Origin::Root(root) = process.origin else {
-                unreachable!("no process is spawned")
-            };
-            let from = |at: usize| match prefix.processes[at].origin {
-                Origin::Root(root) => Some(root as usize),
-                Origin::Child { .. } => None,
-            };
-            let steps = moved(process.steps.clone(), from);
-            due[root as usize] = told.without(root as usize, steps);
-        }
-        loop {
-            let mut has_moved = false;
-            for (at, due) in due.iter_mut().enumerate() {
-                while self.follow_one(at, due, &told)? {
-                    has_moved = true;
-                }
-            }
-            // What nothing else ends, a time-out does.
-            let late = (0..self.program.len())
-                .find(|at| due[*at].is_empty() && matches!(self.act(*at), Some(TakeAfter(_))));
-            match (has_moved, late) {
-                (true, _) => {}
-                (false, Some(at)) => self.time_out(at),
-                (false, None) => break,
-            }
-        }
-        due.iter()
-            .all(VecDeque::is_empty)
-            .then(|| (self.run(), self.order()))
-    }
-
-    fn follow_one(&mut self, at: usize, due: &mut VecDeque<Step>, told: &Due) -> Option<bool> {
-        match due.front() {
-            Some(Step::Deliver(message)) if self.deliver_due(at, *message) => {
-                due.pop_front();
-                return Some(true);
-            }
-            Some(Step::Exit(Some(by))) if self.made[at] >= told.before_exit[at] => {
-                let has_ended = self.end_due(at, *by);
-                if has_ended == Some(true) {
-                    due.pop_front();
-                }
-                return Some(has_ended.is_some());
-            }
-            None => self.handle_held(at, false),
-            _ => {}
-        }
-        let Some(act) = self.act(at) else {
-            return Some(false);
-        };
-        match act {
-            Trap(traps) => {
-                self.trap(at, traps);
-                Some(true)
-            }
-            Read(_) | Change(_) | Skip(_) | Monitor(_) | Kill(_) | Link(_) | Unlink(_) | End => {
-                // It has ended before it tells of its end.
-                if act == End && !self.is_exiting(at) {
-                    if !matches!(due.front(), None | Some(Step::Exit(_))) {
-                        return Some(false);
-                    }
-                    due.pop_front();
-                    self.steps[at].push(Step::Exit(None));
-                }
-                if told.is_later(&self.made, at, due.is_empty()) {
-                    return Some(false);
-                }
-                self.access(at, act, act.to(at)?);
-                for (to, item) in self.tells(at, act) {
-                    if !self.has_ended[to] {
-                        self.held[to].push_back(item);
-                    }
-                }
-                Some(true)
-            }
-            Send(to, kind) => {
-                let (message, kind) = self.send(at, to, kind);
-                self.held[to].push_back(Item::Message(message, kind));
-                let made = due.pop_front();
-                // A sending stands behind deliveries that are for a later receive.
-                assert!(matches!(made, None | Some(Step::Send(_))), "{made:?}");
-                Some(true)
-            }
-            Take(kind) | TakeAfter(kind) => self.follow_take(at, act, kind, due),
-        }
-    }
-
-    /// It is to be ended by this signal: whether it was; nothing where it waits.
-    fn end_due(&mut self, at: usize, by: Signal) -> Option<bool> {
-        // Behind the other, it would be a message.
-        if self.act(at) == Some(Trap(false)) {
-            self.trap(at, false);
-            return Some(false);
-        }
-        let is_by = |item: &Item| matches!(item, Item::Signal(signal) if *signal == by);
-        let place = self.held[at].iter().position(is_by)?;
-        (self.does(at, by) == Some(Does::End)).then(|| {
-            self.held[at].remove(place);
-            self.dies(at, by);
-            true
-        })
-    }
-
-    fn follow_take(
-        &mut self,
-        at: usize,
-        act: Act,
-        kind: Option<u8>,
-        due: &mut VecDeque<Step>,
-    ) -> Option<bool> {
-        let may_time_out = matches!(act, TakeAfter(_));
-        let is_due = |step: &Step| due.front().is_none_or(|due| due == step);
-        match self.fits(at, kind) {
-            Some(place) if !matches!(due.front(), Some(Step::Deliver(_))) => {
-                // It takes another one than it should.
-                let takes = Step::Receive(self.queues[at][place].0);
-                let is_told = matches!((due.front(), &takes), (Some(Step::Receive(due)), Step::Receive(taken)) if is_same(due, taken));
-                (is_told || is_due(&takes)).then_some(())?;
-                self.take(at, place, may_time_out);
-            }
-            None if due.front() == Some(&Step::Timeout) && may_time_out => self.time_out(at),
-            None if due.is_empty() => {
-                // Where it waits, it finds the signal.
-                let Some(Item::Signal(by)) = self.held[at].pop_front() else {
-                    return Some(false);
-                };
-                self.dies(at, by);
-                self.ended_at.insert(at, EndedAt::Receive);
-            }
-            _ => return Some(false),
-        }
-        due.pop_front();
-        Some(true)
-    }
-
-    /// The due message comes, if it has been sent.
-    fn deliver_due(&mut self, at: usize, due: Message) -> bool {
-        let is_it = |item: &Item| match (item, due) {
-            (Item::Message(held, _), due) => is_same(held, &due),
-            (Item::Signal(signal), Message::Told(told)) => {
-                let of = match signal {
-                    Signal::End(of) => *of,
-                    Signal::Call(call) => call.of,
-                };
-                told.exit && told.of == Some(of)
-            }
-            (Item::Signal(_), Message::Sent { .. }) => false,
-        };
-        let Some(found) = self.held[at].iter().position(is_it) else {
-            return false;
-        };
-        match self.held[at][found] {
-            Item::Message(message, kind) => self.deliver(at, (message, kind)),
-            // Else it would end the process.
-            Item::Signal(signal) if self.does(at, signal) == Some(Does::Tell) => {
-                self.becomes_message(at, signal);
-            }
-            Item::Signal(_) => return false,
-        }
-        self.held[at].remove(found);
-        true
-    }
 }
 
 /// What an exit signal does.
@@ -708,70 +588,11 @@ enum Does {
     Tell,
 }
 
-/// Whether two runs call a message so: what tells of a process is known by that process.
-fn is_same(one: &Message, other: &Message) -> bool {
-    match (one, other) {
-        (Message::Told(one), Message::Told(other)) => (one.of, one.exit) == (other.of, other.exit),
-        _ => one == other,
-    }
-}
-
 /// What an access is to.
 fn shared(to: To) -> Shared {
-    match to.object < END {
-        true => Shared::Table,
-        false => Shared::Process,
-    }
-}
-
-/// The accesses that a prefix tells of.
-struct Due {
-    /// What those of each process come after.
-    after: Vec<Vec<(u64, Access)>>,
-    /// How many each process makes.
-    known: Vec<u64>,
-    /// How many of them before it ends.
-    before_exit: Vec<u64>,
-}
-
-impl Due {
-    fn new(n: usize) -> Due {
-        Due {
-            after: vec![Vec::new(); n],
-            known: vec![0; n],
-            before_exit: vec![0; n],
-        }
-    }
-
-    /// Takes what the steps of a process tell of accesses out of them.
-    fn without(&mut self, at: usize, steps: Vec<Step>) -> VecDeque<Step> {
-        let mut others = VecDeque::new();
-        for step in steps {
-            let number = match step {
-                Step::After { access, other } => {
-                    self.after[at].push((access, other));
-                    access
-                }
-                Step::Accesses(number) => number,
-                step => {
-                    if step.is_exit() {
-                        self.before_exit[at] = self.known[at];
-                    }
-                    others.push_back(step);
-                    continue;
-                }
-            };
-            self.known[at] = self.known[at].max(number);
-        }
-        others
-    }
-
-    /// Whether the next access of a process has to wait, which is `free` if it has made all its other steps.
-    fn is_later(&self, made: &[u64], at: usize, is_free: bool) -> bool {
-        let number = made[at] + 1;
-        let mut after = self.after[at].iter().filter(|(of, _)| *of <= number);
-        let is_left = |at: usize| made[at] < self.known[at];
-        after.any(|(_, other)| made[other.of] < other.number)
-            || is_free && number > self.known[at] && (0..made.len()).any(is_left)
+    match to.object {
+        ..END => Shared::Table,
+        END..TRAPPING => Shared::Process,
+        TRAPPING.. => Shared::Trapping,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::super::super::races::Known;
 use super::super::super::{Message, Signal, Step};
-use super::super::{EndedAt, Ends, Run, Spot};
+use super::super::{EndedAt, Ends, Run};
 use super::{Analysis, At, Instead, Turn};
 
 /// An exit signal that ends its receiver, if that one does not trap exits.
@@ -22,23 +22,20 @@ pub(super) struct Kill {
 /// Which exit signals could end a process, and when.
 pub(super) struct Fate {
     kills: Vec<Kill>,
-    /// Where it begins to trap exits, and ceases to: places among its steps.
-    traps: Vec<(usize, bool)>,
+    /// Where it begins to trap exits, and ceases to: places among its steps; none where the run begins so.
+    traps: Vec<(Option<usize>, bool)>,
 }
 
 impl Fate {
     /// Of each process that such signals were sent to.
     pub(super) fn all_of(run: &Run) -> HashMap<usize, Fate> {
         let mut all = HashMap::<usize, Vec<Kill>>::new();
-        let place = |at: usize, spot| place_of(&run.trace.processes[at].steps, spot);
+        let place = |at: usize, number| place_of(&run.trace.processes[at].steps, number);
         for watch in run.watches.iter().filter(|it| it.is_link && it.fails) {
             all.entry(watch.by).or_default().push(Kill {
                 signal: Signal::End(watch.whom),
                 ends_any: false,
-                until: watch.unlinks.and_then(|number| {
-                    let mut steps = run.trace.processes[watch.by].steps.iter();
-                    steps.position(|step| *step == Step::Accesses(number))
-                }),
+                until: watch.unlinks.and_then(|number| place(watch.by, number)),
             });
         }
         for call in &run.exit_calls {
@@ -52,7 +49,7 @@ impl Fate {
         }
         let traps = |at: usize| {
             let own = run.traps.iter().filter(move |traps| traps.by == at);
-            own.map(|own| (place(at, own.spot), own.traps)).collect()
+            own.map(|own| (place(at, own.access), own.traps)).collect()
         };
         let all = all.into_iter();
         all.map(|(at, kills)| {
@@ -62,17 +59,15 @@ impl Fate {
         .collect()
     }
 
-    /// Whether the process does not trap exits all the way between two of its steps.
-    fn is_open(&self, (from, to): (usize, usize)) -> bool {
-        let before = self.traps.iter().take_while(|(at, _)| *at < from);
-        let trapped = before.last().is_some_and(|(_, traps)| *traps);
-        let mut between = self.traps.iter().filter(|(at, _)| (from..=to).contains(at));
-        !trapped || between.any(|(_, traps)| !traps)
+    /// Whether the process traps exits behind all its steps before this one.
+    fn is_trapping(&self, step: usize) -> bool {
+        let before = self.traps.iter().take_while(|(at, _)| *at < Some(step));
+        before.last().is_some_and(|(_, traps)| *traps)
     }
 
     /// The signals that could end the process between two of its steps.
     fn of_way(&self, way: (usize, usize)) -> impl Iterator<Item = &Kill> {
-        let is_open = self.is_open(way);
+        let is_open = !self.is_trapping(way.0);
         let kills = self.kills.iter();
         kills.filter(move |kill| {
             (is_open || kill.ends_any) && kill.until.is_none_or(|until| way.1 <= until)
@@ -80,18 +75,10 @@ impl Fate {
     }
 }
 
-/// The place of a spot among the steps of its process.
-fn place_of(steps: &[Step], spot: Spot) -> usize {
-    let (mut own, mut accesses) = (0, 0);
-    let is_behind = |step: &Step| {
-        let is_behind = own >= spot.steps && accesses >= spot.accesses;
-        own += usize::from(step.is_own());
-        if let Step::Accesses(number) = step {
-            accesses = *number;
-        }
-        is_behind
-    };
-    steps.iter().position(is_behind).unwrap_or(steps.len())
+/// The place of an access among the steps of its process.
+fn place_of(steps: &[Step], number: u64) -> Option<usize> {
+    let is_it = |step: &Step| *step == Step::Accesses(number);
+    steps.iter().position(is_it)
 }
 
 /// Whether others may see a step, so that it is not the same whether a process ends before or behind it.
@@ -109,6 +96,12 @@ pub(super) fn count(steps: &[Step]) -> u32 {
 }
 
 impl Analysis<'_> {
+    /// Whether signals that end who does not trap exits came to a process that ceased to: of those, not all is turned around.
+    pub(in super::super) fn has_signals_to_who_ceased_to_trap(&self) -> bool {
+        let mut fates = self.fates.values();
+        fates.any(|fate| !fate.kills.is_empty() && fate.traps.iter().any(|(_, traps)| !traps))
+    }
+
     /// Where exit signals could have ended a process earlier, or others than the one that did.
     pub(in super::super) fn turns_of_signals(&self, process: usize) -> Vec<Turn> {
         let mut turns = Vec::new();

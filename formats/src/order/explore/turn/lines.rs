@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::super::races::{Causes, Signals};
 use super::super::super::{Access, Message, Step, Told};
-use super::super::{Ends, Run};
+use super::super::{Ends, ExitCall, Run, Watch};
 
 /// The messages to each process, by who sent them or whose end they tell, in their order.
 pub(super) type Lines = Vec<BTreeMap<Option<usize>, Vec<Message>>>;
@@ -95,11 +95,13 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             add(to, whom, exit, until, None);
         }
     }
-    let untold = run
-        .exit_calls
-        .iter()
-        .filter(|call| call.number == 0 && call.ends != Ends::Any && run.traps_at_end(call.to));
-    for call in untold {
+    let becomes_message = |call: &ExitCall<usize>| match call.ends {
+        Ends::Any => false,
+        Ends::NotTrapping => run.traps_at_end(call.to),
+        Ends::Nobody => true,
+    };
+    let untold = run.exit_calls.iter().filter(|call| call.number == 0);
+    for call in untold.filter(|call| becomes_message(call)) {
         add(call.to, call.from, true, None, Some(call.access()));
     }
     all
@@ -135,8 +137,12 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].has_ended();
     let watches = run.watches.iter();
-    let tells = |by: usize, is_link: bool| !is_link || run.traps_at_end(by);
-    for watch in watches.filter(|it| has_ended(it.whom) && tells(it.by, it.is_link)) {
+    let tells = |it: &Watch<usize>| match (it.is_link, it.fails) {
+        (false, _) => true,
+        (true, true) => run.traps_at_end(it.by),
+        (true, false) => !it.is_lost,
+    };
+    for watch in watches.filter(|it| has_ended(it.whom) && tells(it)) {
         let until = pairs
             .entry((watch.by, watch.whom, watch.is_link))
             .or_default();

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 
+use super::super::super::accesses::To;
 use super::super::super::races::join;
 use super::super::super::{Access, Message, Step, Trace};
+use super::super::Watch;
 use super::super::choices::{Beginning, Choice, Choices, Did};
 use super::super::saw::{Made, Saw};
 use super::kills::count;
@@ -81,7 +83,59 @@ impl Analysis<'_> {
 
     /// What an access comes after that is made when each process has made its steps up to an end.
     fn saw_before(&self, ends: &[usize], access: Access) -> Saw {
-        self.made_by(ends).before(access, &self.run.accesses)
+        let to = self.would_access(ends, access);
+        self.made_by(ends).before(access.of, &to)
+    }
+
+    /// What an access is to that is made when each process has made its steps up to an end: that by which a process ends
+    /// normally reads of those that are linked to it then whether they trap exits.
+    fn would_access(&self, ends: &[usize], access: Access) -> Vec<To> {
+        let is_made = |of, number| {
+            let place = self.accesses.get(&Access { of, number });
+            place.is_some_and(|place| *place < ends[of])
+        };
+        let mut all = self.run.accesses.to(access).to_vec();
+        if !self.is_normal_end(access) {
+            return all;
+        }
+        all.retain(|to| !self.run.accesses.is_of_trapping(to.object));
+        for watch in self
+            .run
+            .watches
+            .iter()
+            .filter(|it| it.is_link && it.whom == access.of)
+        {
+            let is_linked = watch.links.is_none_or(|number| is_made(watch.by, number))
+                && !watch
+                    .unlinks
+                    .is_some_and(|number| is_made(watch.by, number));
+            all.extend(self.trapping_of(watch.by).filter(|_| is_linked));
+        }
+        all
+    }
+
+    fn is_normal_end(&self, access: Access) -> bool {
+        let steps = self.run.trace.processes[access.of].steps.iter();
+        let last = steps.rev().find_map(|step| match step {
+            Step::Accesses(number) => Some(*number),
+            _ => None,
+        });
+        let is_fine = |watch: &Watch<usize>| watch.whom != access.of || !watch.fails;
+        last == Some(access.number)
+            && self.run.trace.processes[access.of].has_ended()
+            && self.run.watches.iter().all(is_fine)
+    }
+
+    /// A read of whether a process traps exits, if it begins or ceases to.
+    fn trapping_of(&self, process: usize) -> Option<To> {
+        let changes = self.run.traps.iter();
+        let mut changes = changes.filter(|traps| traps.by == process && traps.access != 0);
+        let (of, number) = (process, changes.next()?.access);
+        let to = self.run.accesses.to(Access { of, number }).first()?;
+        Some(To {
+            is_change: false,
+            ..*to
+        })
     }
 
     /// The accesses that are made when each process has made its steps up to an end.
@@ -228,7 +282,11 @@ impl Analysis<'_> {
                 let mut made = self.made_by(ends);
                 let mut steps = Vec::new();
                 for own in [second, first] {
-                    let saw = made.before(own, &self.run.accesses).into_iter();
+                    let to = match own == second {
+                        true => self.would_access(ends, own),
+                        false => self.run.accesses.to(own).to_vec(),
+                    };
+                    let saw = made.before(own.of, &to).into_iter();
                     let access = own.number;
                     steps.extend(saw.map(|other| (own.of, Step::After { access, other })));
                     steps.push((own.of, Step::Accesses(access)));

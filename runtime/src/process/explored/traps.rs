@@ -1,0 +1,112 @@
+//! Who traps exits in an explored run, and what becomes of exit signals with the reason `normal`.
+//!
+//! Such a signal ends nobody: it is a message to who traps exits, and lost to others. So to begin to trap exits, or to cease
+//! to, is a change of an object of its own, and to send such a signal a read of this. What becomes of it is settled when it
+//! is sent: there is no order in which it comes beside that.
+
+use beamline_formats::order::Ends;
+
+use super::super::access::{Access, ObjectsOf, Part, Shared, Touch};
+use super::super::signal::ExitSignal;
+use super::super::{Control, Process};
+use super::watches::end_of;
+use super::{Kept, is_on, kept};
+use crate::term::{Pid, Term, am};
+
+/// What stands for whether each process traps exits.
+static TRAPS: ObjectsOf<Pid> = ObjectsOf::new();
+
+/// An access to whether a process traps exits.
+pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
+    Touch {
+        object: TRAPS.of(pid),
+        access,
+        shared: Shared::Trapping,
+        part: Part::All,
+    }
+}
+
+/// `p` is about to trap exits, or to cease to.
+///
+/// # Errors
+/// As [`Process::accesses`].
+pub(crate) fn is_to_trap(p: &Process, traps: bool) -> Result<(), Control<'static>> {
+    if !is_on() || traps == p.flags.get().trap_exit {
+        return Ok(());
+    }
+    p.accesses(whether_trapping(p.pid(), Access::Write))?;
+    let access = p.accesses_made();
+    kept(|kept| kept.traps.push((p.pid(), access, traps)));
+    Ok(())
+}
+
+/// When the run begins, `p` traps exits.
+pub(crate) fn traps_from_the_beginning(p: &Process) {
+    if p.flags.get().trap_exit {
+        kept(|kept| kept.traps.push((p.pid(), 0, true)));
+    }
+}
+
+impl Kept {
+    pub(super) fn is_trapping(&self, pid: Pid) -> bool {
+        let last = self.traps.iter().rev().find(|(by, ..)| *by == pid);
+        last.is_some_and(|(_, _, traps)| *traps)
+    }
+}
+
+/// `p` is about to call `exit/2` with another process.
+///
+/// # Errors
+/// As [`Process::accesses`].
+pub(crate) fn looks_for_exiting(
+    p: &Process,
+    to: Pid,
+    reason: Term<'_>,
+) -> Result<(), Control<'static>> {
+    if !is_on() || to == p.pid() {
+        return Ok(());
+    }
+    let end = end_of(to, Access::Read);
+    match reason == am::normal {
+        true => p.accesses_all(&[end, whether_trapping(to, Access::Read)]),
+        false => p.accesses(end),
+    }
+}
+
+/// `p` calls `exit/2` with another process.
+pub(in crate::process) fn calls_exit(p: &Process, to: Pid, signal: &mut ExitSignal) {
+    // What it sends to itself has no order.
+    if !is_on() || to == p.pid() {
+        return;
+    }
+    signal.access = p.accesses_made();
+    let reason = signal.reason.term();
+    let ends = match () {
+        () if reason == am::kill => Ends::Any,
+        () if reason == am::normal => Ends::Nobody,
+        () => Ends::NotTrapping,
+    };
+    settle(to, signal);
+    if signal.traps != Some(false) {
+        kept(|kept| kept.exit_calls.push((p.pid(), signal.access, to, ends)));
+    }
+}
+
+/// What becomes of an exit signal to a process, if it has the reason `normal`.
+pub(in crate::process) fn settle(to: Pid, signal: &mut ExitSignal) {
+    if is_on() && signal.reason.term() == am::normal {
+        signal.traps = kept(|kept| kept.is_trapping(to));
+    }
+}
+
+/// The call of `exit/2` by `from` that is this access of it is about to become a message of `p`.
+pub(in crate::process) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
+    if access != 0
+        && let Some(from) = from
+    {
+        kept(|kept| {
+            let number = kept.notices.get(&p.pid()).copied().unwrap_or(0) + 1;
+            kept.exit_messages.insert((from, access), number);
+        });
+    }
+}
