@@ -73,6 +73,32 @@ sleeps(Me) -> receive never -> ok after 50 -> proc_lib:hibernate(?MODULE, woken,
 woken(Me) -> receive wake -> Me ! woken end.
 ";
 
+/// Exit signals are lost to who does not trap exits yet, become messages, and end who has two of them: in a replay, which
+/// waits for no time, they come when they like.
+const TRAPS: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    Me = self(),
+    [begin
+         {Pid, Ref} = spawn_monitor(fun() -> Me ! {N, told(N)} end),
+         Why = receive {'DOWN', Ref, process, Pid, Reason} -> Reason end,
+         io:format(\"~w ~w~n\", [Why, receive {N, Told} -> Told after 0 -> nothing end])
+     end || N <- lists:seq(0, 7)],
+    halt(3).
+told(N) ->
+    Me = self(),
+    spawn_link(fun() -> pause(N band 1) end),
+    Calls = spawn(fun() -> exit(Me, normal), pause(1), exit(Me, second) end),
+    spawn(fun() -> receive after 10 -> exit(Me, first) end end),
+    [pause(1) || N band 4 =:= 0],
+    process_flag(trap_exit, true),
+    [pause(1) || N band 2 =:= 0],
+    {Calls, [receive {'EXIT', _, Why} -> Why after 40 -> none end || _ <- lists:seq(1, 4)]}.
+pause(0) -> ok;
+pause(1) -> receive after 20 -> ok end.
+";
+
 /// Prints what a file holds.
 const READS: &str = "\
 -module(work).
@@ -220,6 +246,35 @@ fn a_process_hibernates_in_a_replay_where_it_did() {
     let again = place.run(&["replay", "run.stream"]);
     assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
     assert_eq!(told_of_spent(&again), None);
+}
+
+#[test]
+fn exit_signals_come_before_who_traps_exits_or_behind_as_they_did() {
+    let Some(place) = Place::new(TRAPS) else {
+        return;
+    };
+    let first = record(&place, &["work.erl"]);
+    let trace = place.run(&["trace", "run.stream"]);
+    let trace = String::from_utf8_lossy(&trace.stdout);
+    for step in ["lost(", ", signal, p", ", exit)"] {
+        assert!(trace.contains(step), "{step}");
+    }
+    fs::write(place.file("run.trace"), trace.as_bytes()).expect("writable");
+    for replay in [
+        ["run.stream", "--schedulers", "1"],
+        ["run.stream", "--schedulers", "3"],
+        ["run.trace", "--", "work.erl"],
+    ] {
+        let again = place.run(&[&["replay"], &replay[..]].concat());
+        let said = errors(&again);
+        assert_eq!(again.status.code(), Some(3), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        let (again, first) = (again.stdout, first.as_slice());
+        assert_eq!(
+            String::from_utf8_lossy(&again),
+            String::from_utf8_lossy(first)
+        );
+    }
 }
 
 #[test]

@@ -100,6 +100,8 @@ pub enum Step {
     Deliver(Message),
     /// It took a message out of its queue.
     Receive(Message),
+    /// An exit signal of the process at this place came to it, with the reason `normal`, and it did not trap exits.
+    Lost(usize),
     /// A receive timed out.
     Timeout,
     /// It called a function that was not there, of this module.
@@ -179,6 +181,8 @@ pub struct Spent {
     pub words: u64,
     /// A signal ends it: it does not end by itself.
     pub by_signal: bool,
+    /// The process that the signal is of, if it is told.
+    pub of: Option<usize>,
 }
 
 /// An access to what processes share.
@@ -336,6 +340,11 @@ fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> 
                 },
             },
             Step::Exit(by) => Step::Exit(by.and_then(|by| by.moved(&place))),
+            Step::Lost(of) => Step::Lost(place(of)?),
+            Step::Spent(spent) => Step::Spent(Spent {
+                of: spent.of.and_then(&place),
+                ..spent
+            }),
             step => step,
         })
     });

@@ -262,7 +262,7 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 }
 
 /// The steps, with the numbers of arguments that they may have.
-const STEPS: [(&str, std::ops::RangeInclusive<usize>); 13] = [
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 14] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=4),
@@ -274,7 +274,8 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 13] = [
     ("content", 2..=2),
     ("after", 2..=2),
     ("accesses", 1..=1),
-    ("spent", 2..=3),
+    ("lost", 1..=1),
+    ("spent", 2..=4),
     ("exit", 0..=1),
 ];
 
@@ -389,6 +390,7 @@ impl Builder {
                 other: self.access(&arguments[1])?,
             },
             "accesses" => Step::Accesses(self.own_access(me, first)?),
+            "lost" => Step::Lost(self.process(first)?),
             "spent" => Step::Spent(Spent {
                 reductions: first.parse().ok()?,
                 words: arguments[1].parse().ok()?,
@@ -396,6 +398,10 @@ impl Builder {
                     None => false,
                     Some("signal") => true,
                     Some(_) => return None,
+                },
+                of: match arguments.get(3) {
+                    None => None,
+                    Some(of) => Some(self.process(of)?),
                 },
             }),
             "exit" => Step::Exit(match &arguments[..] {

@@ -393,7 +393,7 @@ impl Trace {
                     other.number = other.number.min(left[other.of]);
                     other.number > 0
                 }
-                Step::Spent(_) => false,
+                Step::Spent(_) | Step::Lost(_) => false,
                 _ => true,
             });
         }

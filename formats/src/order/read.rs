@@ -175,6 +175,8 @@ struct Known {
     partial: Option<Partial>,
     /// Its accesses to what processes share.
     accesses: u64,
+    /// The process whose signal ends it.
+    ended_by: Option<usize>,
     /// The place in the code of its next step.
     site: Option<(NameId, u64)>,
     sites: Vec<(Sited, (NameId, u64))>,
@@ -227,6 +229,7 @@ impl Known {
                 reductions,
                 words,
                 by_signal: ended != 0,
+                of: self.ended_by,
             })),
             Event::OrderExit {} => self.steps.push(Step::Exit(None)),
             _ => {}
@@ -356,10 +359,27 @@ impl<'r> Reader<'r> {
             } => self.more_of_term(me, [first, second, third, fourth])?,
             _ => {
                 self.all[me].ends_or_waits(event);
+                self.add_signal(me, event);
                 self.add_site(me, event);
             }
         }
         Ok(())
+    }
+
+    /// A record of an exit signal that is lost, or that ends the process.
+    fn add_signal(&mut self, me: usize, event: &Event<'_>) {
+        match *event {
+            Event::OrderLost {
+                of: Id::Process(of),
+            } => {
+                let of = self.place(of);
+                self.all[me].steps.push(Step::Lost(of));
+            }
+            Event::OrderEndedBy {
+                of: Id::Process(of),
+            } => self.all[me].ended_by = Some(self.place(of)),
+            _ => {}
+        }
     }
 
     /// A record of where a step is, or of what an access is to.

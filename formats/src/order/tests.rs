@@ -66,7 +66,7 @@ fn every_step_is_read_as_it_is_written() {
 deliver(t0:5, p0.1, exit), deliver(t0:6, p0.1, exit, gone), \
 receive(t0:3, p0.1, gone), timeout, miss('a module'), load(lists, 7), answer(erlang:now/0, {1, 2, 3}), answer(os:getpid/0, \"17\"), \
 answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), spent(7, 8, signal), exit]} % <0.0.0> init
-{p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), spent(17, 0), exit(p0), after(a0.1:10, a0:17)]} % <0.9.7>
+{p0.1, [after(a0.1:3, a0:17), accesses(a0.1:9), lost(p0), spent(17, 0, signal, p0), exit(p0), after(a0.1:10, a0:17)]} % <0.9.7>
 {p2, [exit(a0:3)]}
 ";
     let trace = parsed(text);
@@ -118,7 +118,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
         (
             "{p0, [\n jump(p0.1)]}",
             "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, after, accesses, \
-             spent, exit) is expected",
+             lost, spent, exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (

@@ -72,12 +72,17 @@ impl Trace {
                 let (of, number) = (at, *number);
                 format!("accesses({})", self.access(Access { of, number }))
             }
+            Step::Lost(of) => format!("lost({})", self.name(*of)),
             Step::Spent(spent) => {
                 let Spent {
                     reductions, words, ..
                 } = spent;
-                let by_signal = if spent.by_signal { ", signal" } else { "" };
-                format!("spent({reductions}, {words}{by_signal})")
+                let ended = match (spent.by_signal, spent.of) {
+                    (false, _) => String::new(),
+                    (true, None) => ", signal".into(),
+                    (true, Some(of)) => format!(", signal, {}", self.name(of)),
+                };
+                format!("spent({reductions}, {words}{ended})")
             }
             Step::Exit(None) => "exit".into(),
             Step::Exit(Some(Signal::End(of))) => format!("exit({})", self.name(*of)),

@@ -378,6 +378,10 @@ events! {
     /// A native function gives it an integer, as in `order_answer`, in one number: the function's number in the highest 24 bits, the difference, which may be negative, in
     /// the others.
     104 = OrderAnswerNear, "order_answer_near", Order, { answer: u64 };
+    /// The signal that ends it, as `order_spent` tells next, is of this process.
+    105 = OrderEndedBy, "order_ended_by", Order, { of: Id };
+    /// An exit signal of this process with the reason `normal` is lost, as it does not trap exits.
+    106 = OrderLost, "order_lost", Order, { of: Id };
 }
 
 impl Event<'_> {

@@ -191,6 +191,8 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::AnswerTerm { .. }
             | Told::Content { .. }
             | Told::Bytes(_)
+            | Told::Lost(_)
+            | Told::EndedBy(_)
             | Told::Spent(_) => return,
             _ => {}
         }

@@ -337,6 +337,7 @@ impl Process {
             return Ok(());
         }
         if reason.term() == am::normal && !normal_kills {
+            self.loses(from.pid());
             unlinked(self);
             return Ok(());
         }
@@ -349,7 +350,8 @@ impl Process {
     pub(super) fn is_ended_by_signal(&self, from: Option<Pid>, access: u64) {
         explored::is_ended(self, from, access);
         if order::is_asked() {
-            self.own_order().is_ended = true;
+            let mut own = self.own_order();
+            (own.is_ended, own.ended_by) = (true, from);
         }
     }
 

@@ -176,6 +176,10 @@ pub(crate) enum Told {
     },
     /// So many accesses since the last one that was told.
     Accesses(u64),
+    /// An exit signal of this process, with the reason `normal`, is lost.
+    Lost(Pid),
+    /// The signal that ends it is of this process.
+    EndedBy(Pid),
     /// What it has spent by its end, which comes next.
     Spent(Spent),
     Exit,
@@ -231,6 +235,8 @@ pub(crate) struct Own {
     pub(super) answers: Answers,
     /// A signal has ended it.
     pub(super) is_ended: bool,
+    /// The process that the signal is of, if of one.
+    pub(super) ended_by: Option<Pid>,
     /// Signals that are to end it, in an explored run.
     pub(super) endings: Option<Box<explored::Endings>>,
     /// Its accesses to what processes share.
@@ -398,14 +404,18 @@ impl Process {
         if step == Step::Exit {
             own.tell_accesses(self.pid());
         }
-        let by_signal = own.is_ended;
+        let (by_signal, ended_by) = (own.is_ended, own.ended_by);
         drop(own);
         if step == Step::Exit {
+            if let Some(of) = ended_by {
+                probes().ordered(self.pid(), Told::EndedBy(of));
+            }
             let (reductions, words) = (self.reductions(), self.allocated_words());
             let spent = Spent {
                 reductions,
                 words,
                 by_signal,
+                of: None,
             };
             probes().ordered(self.pid(), Told::Spent(spent));
         }
@@ -418,6 +428,16 @@ impl Process {
             Step::Exit => Told::Exit,
         };
         probes().ordered(self.pid(), told);
+    }
+
+    /// An exit signal with the reason `normal` has come, and it does not trap exits.
+    pub(super) fn loses(&self, of: Option<Pid>) {
+        if is_recorded()
+            && let Some(of) = of
+        {
+            self.own_order().tell_rest(self.pid());
+            probes().ordered(self.pid(), Told::Lost(of));
+        }
     }
 
     /// A message is about to get into its queue, behind the others or among those of priority.

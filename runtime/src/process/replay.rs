@@ -249,9 +249,14 @@ impl Plan {
         }
     }
 
+    /// Which recorded process an exit signal is of.
+    fn index_of(&self, exit: &Exit) -> Option<usize> {
+        exit.from.pid().and_then(|pid| self.index(pid))
+    }
+
     /// Is it the signal that ended a recorded process?
     fn is_signal(&self, recorded: ExitSignal, exit: &Exit) -> bool {
-        let from = exit.from.pid().and_then(|pid| self.index(pid));
+        let from = self.index_of(exit);
         match recorded {
             ExitSignal::End(of) => exit.access == 0 && from == Some(of),
             ExitSignal::Call(call) => exit.access == call.number && from == Some(call.of),
@@ -298,6 +303,11 @@ impl Follows {
             }
             return self.held.pop();
         }
+        if let Some(of) = self.cursor.loses(steps) {
+            let lost = self.held.take_lost(plan, of)?;
+            self.cursor.has_lost(steps);
+            return Some(lost);
+        }
         if let Some(due) = self.cursor.due(steps) {
             if let Some(signal) = plan.said_outside(self.cursor.process, due) {
                 self.held.drop_outside();
@@ -309,9 +319,13 @@ impl Follows {
             };
         }
         let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
-        let by = self.ended_by;
+        let (by, of) = (self.ended_by, self.spent.and_then(|spent| spent.of));
         let ends = |_: &Source, signal: &Signal| match signal {
-            Signal::Exit(exit) => exit.ends(traps) && by.is_none_or(|by| plan.is_signal(by, exit)),
+            Signal::Exit(exit) => {
+                exit.ends(traps)
+                    && by.is_none_or(|by| plan.is_signal(by, exit))
+                    && of.is_none_or(|of| plan.index_of(exit) == Some(of))
+            }
             _ => false,
         };
         let (_, signal) = is_last.then(|| self.held.take_other(ends))??;
@@ -322,6 +336,9 @@ impl Follows {
 impl Follows {
     /// Whether there may be something for [`Follows::take_due`].
     fn may_take(&self, plan: &'static Plan) -> bool {
+        if let Some(of) = self.cursor.loses(self.steps(plan)) {
+            return self.held.has_lost(plan, of);
+        }
         let Some(due) = self.cursor.due(self.steps(plan)) else {
             let is_free = self.cursor.is_over() || self.has_made_all(plan);
             return is_free && !self.held.is_empty();
@@ -347,7 +364,8 @@ impl Follows {
 }
 
 impl Plan {
-    /// The signal, with the reason that the recorded process was told: that of who is gone already is another one.
+    /// The signal, with the reason that the recorded process was told: that of who is gone already is another one. An exit
+    /// signal was a message, although the process may not trap exits yet.
     fn corrected(&self, recorded: &Message, source: Source, signal: Signal) -> Signal {
         let (Message::Told(Told { gone, .. }), Source::Told { of, .. }) = (recorded, source) else {
             return signal;
@@ -359,6 +377,7 @@ impl Plan {
             }
             Signal::Exit(mut exit) => {
                 exit.reason = self.reason(of, *gone, exit.reason);
+                exit.traps = Some(true);
                 Signal::Exit(exit)
             }
             other => other,

@@ -101,7 +101,8 @@ pub(crate) struct ExitSignal {
     pub(crate) token: Option<Token>,
     /// Which of its sender's accesses `exit/2` is in an explored run; else 0.
     pub(crate) access: u64,
-    /// Whether its receiver trapped exits when it was sent, where that decides: with the reason `normal`, in an explored run.
+    /// Whether it counts as one to who traps exits, where that is settled before it is handled: in an explored run with the
+    /// reason `normal`, and where a recorded run is followed.
     pub(crate) traps: Option<bool>,
 }
 

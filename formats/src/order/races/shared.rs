@@ -56,6 +56,7 @@ impl Step {
             | Step::Content { .. }
             | Step::After { .. }
             | Step::Accesses(_)
+            | Step::Lost(_)
             | Step::Spent(_) => false,
         }
     }

@@ -75,6 +75,19 @@ impl Cursor {
         })
     }
 
+    /// The process whose exit signal is to be lost next.
+    pub(super) fn loses(&self, steps: &[Recorded]) -> Option<usize> {
+        match steps.get(self.delivery) {
+            Some(Recorded::Lost(of)) if self.delivery < self.step => Some(*of),
+            _ => None,
+        }
+    }
+
+    /// The signal has come.
+    pub(super) fn has_lost(&mut self, steps: &[Recorded]) {
+        self.delivery = next_delivery(steps, self.delivery + 1);
+    }
+
     /// Its next step.
     pub(super) fn next<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
         steps.get(self.step)
@@ -191,13 +204,13 @@ fn is_module(recorded: &str, module: Atom) -> bool {
 }
 
 fn is_delivery(step: &Recorded) -> bool {
-    matches!(step, Recorded::Deliver(_))
+    matches!(step, Recorded::Deliver(_) | Recorded::Lost(_))
 }
 
 fn is_own(step: &Recorded) -> bool {
     let is_told_of = matches!(
         step,
-        Recorded::Deliver(_) | Recorded::Content { .. } | Recorded::Spent(_)
+        Recorded::Deliver(_) | Recorded::Lost(_) | Recorded::Content { .. } | Recorded::Spent(_)
     );
     !is_told_of && !is_access(step)
 }

@@ -8,6 +8,7 @@ use super::super::Signal;
 use super::super::order::Source;
 use super::Plan;
 use crate::hash::HashMap;
+use crate::term::am;
 
 /// Signals that are messages, or become some, or end the process, in the order in which they came.
 #[derive(Default)]
@@ -89,6 +90,24 @@ impl Held {
         }
     }
 
+    /// The exit signal of a process that the recorded one has lost, if it has come.
+    pub(super) fn take_lost(&mut self, plan: &Plan, of: usize) -> Option<Signal> {
+        let (_, signal) = self.take_other(|_, signal| may_be_lost(plan, signal, of))?;
+        match signal {
+            Signal::Exit(mut exit) => {
+                exit.traps = Some(false);
+                Some(Signal::Exit(exit))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it has come.
+    pub(super) fn has_lost(&self, plan: &Plan, of: usize) -> bool {
+        let mut others = self.others.iter().filter_map(|at| self.all.get(at));
+        others.any(|(_, signal)| may_be_lost(plan, signal, of))
+    }
+
     /// The first one, not sent by a recorded process, of which this is true.
     pub(super) fn take_other(
         &mut self,
@@ -101,5 +120,12 @@ impl Held {
         });
         let at = self.others.remove(found?)?;
         self.all.remove(&at)
+    }
+}
+
+fn may_be_lost(plan: &Plan, signal: &Signal, of: usize) -> bool {
+    match signal {
+        Signal::Exit(exit) => exit.reason.term() == am::normal && plan.index_of(exit) == Some(of),
+        _ => false,
     }
 }

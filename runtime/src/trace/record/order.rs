@@ -211,6 +211,8 @@ pub(crate) fn event_of(
             since,
         },
         Told::Accesses(count) => RingEvent::OrderAccesses { count },
+        Told::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
+        Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
         Told::Spent(spent) => event_of_spent(spent),
         Told::Exit => RingEvent::OrderExit {},
     }
