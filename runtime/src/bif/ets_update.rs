@@ -1,5 +1,7 @@
 //! The BIFs of `ets` that change elements of objects in place.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::ets::object;
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::ets::{Table, error, registry};
@@ -18,6 +20,9 @@ bifs! {
     bif ets:"update_counter"/4 => update_counter_4;
 }
 
+/// What is done in one call: mostly one thing.
+type Few<T> = SmallVec<[T; 1]>;
+
 /// Replaces elements (index from 0) of `object`.
 fn change(object: &mut Stored, changes: &[(usize, Term<'_>)]) {
     for (done, (index, value)) in changes.iter().enumerate() {
@@ -33,11 +38,11 @@ fn change(object: &mut Stored, changes: &[(usize, Term<'_>)]) {
 }
 
 /// The one tuple of `term`, or the elements of a proper list.
-fn one_or_list<'p>(term: Term<'p>, is_one: bool) -> Result<Vec<Term<'p>>, Raise<'static>> {
+fn one_or_list<'p>(term: Term<'p>, is_one: bool) -> Result<Few<Term<'p>>, Raise<'static>> {
     if is_one {
-        return Ok(vec![term]);
+        return Ok(smallvec![term]);
     }
-    let list: Result<Vec<_>, _> = term.list_iter().collect();
+    let list: Result<Few<_>, _> = term.list_iter().collect();
     list.map_err(|_| badarg())
 }
 
@@ -86,14 +91,15 @@ fn update_element<'p>(
         // ERTS does not say why.
         return Err(badarg().into());
     }
-    let made = match (state.objects.get(key).next(), default) {
+    let found = state.objects.get(key).next();
+    let made = match (found, default) {
         (Some(_), _) => None,
         (None, Some(default)) => Some(default_object(default, table.options.keypos, key)),
         (None, None) => return Ok(am::false_.term()),
     };
-    let object = made.as_ref().or(state.objects.get(key).next());
+    let object = made.as_ref().or(found);
     let arity = object.map_or(0, |object| object.elements().len());
-    let mut changes = Vec::new();
+    let mut changes = Few::new();
     for pair in one_or_list(pairs, pairs.as_tuple().is_some())? {
         match pair.as_tuple().map(|pair| pair.elements()) {
             Some([position, value]) => changes.push((index(table, *position, arity)?, *value)),
@@ -193,15 +199,16 @@ fn update_counter<'p>(
     if !table.options.kind.is_set() {
         return Err(error(am::table_type).into());
     }
-    let made = match (state.objects.get(key).next(), default) {
+    let found = state.objects.get(key).next();
+    let made = match (found, default) {
         (Some(_), _) => None,
         (None, Some(default)) => Some(default_object(default, table.options.keypos, key)),
         (None, None) => return Err(error(am::badkey).into()),
     };
     let single = is_integer(steps) || steps.as_tuple().is_some();
-    let object = made.as_ref().or(state.objects.get(key).next());
+    let object = made.as_ref().or(found);
     let object = object.map_or(&[][..], Stored::elements);
-    let mut todo = Vec::new();
+    let mut todo = Few::new();
     if is_integer(steps) {
         let position = Term::small(table.options.keypos as i64 + 1);
         todo.push(counter_step(table, &[position, steps], object)?);
@@ -211,10 +218,10 @@ fn update_counter<'p>(
             todo.push(counter_step(table, step.elements(), object)?);
         }
     }
-    let mut changes: Vec<(usize, Term<'p>)> = Vec::new();
+    let mut changes: Few<(usize, Term<'p>)> = Few::new();
     // The counters after the steps so far, where there are too many to be looked through.
     let mut counters: HashMap<usize, Term<'p>> = HashMap::default();
-    let mut results = Vec::with_capacity(todo.len());
+    let mut results = Few::with_capacity(todo.len());
     for step in &todo {
         let before = match todo.len() {
             ..=FEW_STEPS => changes

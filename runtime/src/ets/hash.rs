@@ -9,7 +9,7 @@
 
 mod chain;
 
-use crate::heap::Stored;
+use crate::heap::{Stored, fetch};
 use crate::term::Term;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
@@ -254,6 +254,18 @@ impl Hash {
         }
     }
 
+    /// Whether a key has one object at most.
+    #[inline]
+    pub(super) fn is_set(&self) -> bool {
+        self.kind == HashKind::Set
+    }
+
+    /// The first object with `key`.
+    #[inline]
+    pub(super) fn get_one(&self, key: Term<'_>) -> Option<&Stored> {
+        self.kept_object(self.locate_live(key))
+    }
+
     /// The objects with `key`, the newest first.
     #[inline]
     pub(super) fn get(&self, key: Term<'_>) -> Chain<'_> {
@@ -293,6 +305,22 @@ impl Hash {
         }
         let next = (slot + 1) & (self.locks.count - 1);
         (next != 0).then_some(next)
+    }
+
+    /// A traversal visits `slot`: what it will find in those behind it is fetched, first the nodes, then the objects.
+    pub(super) fn fetch_behind(&self, slot: usize) {
+        const NODES: usize = 8;
+        const OBJECTS: usize = 4;
+        let first = |ahead: usize| {
+            let at = self.slots.get(slot + ahead * self.locks.count)?;
+            self.nodes.get(*at as usize)
+        };
+        if let Some(node) = first(NODES) {
+            fetch((&raw const *node).cast());
+        }
+        if let Some(object) = first(OBJECTS).and_then(|node| node.object.as_ref()) {
+            object.fetch();
+        }
     }
 
     /// The first node at `at` or behind that is not deleted (or any, if `raw`); `NONE` at the end.

@@ -428,6 +428,7 @@ impl Objects {
     #[inline]
     pub(crate) fn get(&self, key: Term<'_>) -> Found<'_> {
         match self {
+            Objects::Hash(hash) if hash.is_set() => Found::One(hash.get_one(key)),
             Objects::Hash(hash) => Found::Chain(hash.get(key)),
             Objects::Tree(tree) => Found::One(tree.get(key)),
         }

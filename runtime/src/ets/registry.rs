@@ -98,7 +98,7 @@ fn table_of(reference: &MagicBinary) -> Option<&Table> {
 /// The table that an Erlang term names, as long as the term or this is held.
 pub(crate) enum Handle<'p> {
     /// Through a reference in hand.
-    Reference(&'p MagicBinary),
+    Reference(&'p Table),
     /// Through its name.
     Named(TableRef),
 }
@@ -107,11 +107,12 @@ impl Handle<'_> {
     /// The table.
     #[inline]
     pub(crate) fn table(&self) -> &Table {
-        let reference = match self {
-            Handle::Reference(reference) => reference,
-            Handle::Named(reference) => &**reference,
-        };
-        table_of(reference).expect("a handle is made of tables only")
+        match self {
+            Handle::Reference(table) => table,
+            Handle::Named(reference) => {
+                table_of(reference).expect("names are those of tables only")
+            }
+        }
     }
 
     /// A reference to it, in addition to `id`, by which it was found.
@@ -154,9 +155,9 @@ pub(crate) fn find<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p
 #[inline]
 pub(crate) fn find_now<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
     match id.view() {
-        View::Ref(reference) => match reference.magic() {
-            Some(magic) if table_of(magic).is_some() => Ok(Handle::Reference(magic)),
-            _ => Err(error(am::type_)),
+        View::Ref(reference) => match reference.magic().and_then(table_of) {
+            Some(table) => Ok(Handle::Reference(table)),
+            None => Err(error(am::type_)),
         },
         View::Atom(name) => match NAMES.read().get(&name) {
             Some(table) => Ok(Handle::Named(Arc::clone(table))),

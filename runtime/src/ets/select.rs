@@ -160,6 +160,7 @@ fn visit_slots<'p, H: Deref<Target = Hash>>(
         _ => return Err(badarg()),
     };
     loop {
+        hash.fetch_behind(slot);
         let (seen, got) = visit(hash, slot, part)?;
         part.seen += seen;
         part.got += got;

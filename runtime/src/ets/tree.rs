@@ -402,13 +402,21 @@ impl Tree {
     }
 
     pub(super) fn after(&self, key: Term<'_>) -> Option<&Stored> {
-        let from = Bound::Excluded(&key as &dyn Place);
-        self.range(from, Bound::Unbounded).next()
+        let base = self.base_of(key);
+        let behind = (Bound::Excluded(Key::of(&key)), Bound::Unbounded);
+        let found = self.bases[base].range::<Key, _>(behind).next();
+        let mut others = self.bases[base + 1..].iter();
+        let found = found.or_else(|| others.find_map(BTreeSet::first));
+        found.map(Keyed::object)
     }
 
     pub(super) fn before(&self, key: Term<'_>) -> Option<&Stored> {
-        let to = Bound::Excluded(&key as &dyn Place);
-        self.range(Bound::Unbounded, to).next_back()
+        let base = self.base_of(key);
+        let before = (Bound::Unbounded, Bound::Excluded(Key::of(&key)));
+        let found = self.bases[base].range::<Key, _>(before).next_back();
+        let mut others = self.bases[..base].iter().rev();
+        let found = found.or_else(|| others.find_map(BTreeSet::last));
+        found.map(Keyed::object)
     }
 
     fn range<'a>(&'a self, from: Bound<&dyn Place>, to: Bound<&dyn Place>) -> Range<'a> {

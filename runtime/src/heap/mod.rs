@@ -108,6 +108,7 @@
 //! - H8: a slot that [`Roots`] show holds a term of the heap that is collected, a literal, or what else a stack may hold.
 //! - H7: a [`Stored`] object's block points to itself and to literals only.
 //! - H9: the word of a [`Keyed`] object's key is an element of the object.
+//! - H10: a prefetch of any address does not fault, and changes nothing but caches.
 #![expect(unsafe_code, reason = "heaps are raw words")]
 
 mod bits_copy;
@@ -150,7 +151,7 @@ pub use literal::{
 pub use message::Message;
 pub(crate) use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
-pub(crate) use stored::{Key, Keyed};
+pub(crate) use stored::{Key, Keyed, fetch};
 pub(crate) use verify::NIF_CHECKS;
 
 use crate::sys::memory;
