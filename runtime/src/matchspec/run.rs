@@ -290,6 +290,12 @@ impl Clause {
                 }
                 Some(map::from_pairs(p, &pairs))
             }
+            // The last argument first, as of others.
+            Expr::Call(function, exprs) if let [first, second] = &exprs[..] => {
+                let second = self.eval(second, p, source, body)?;
+                let first = self.eval(first, p, source, body)?;
+                function.call(p, &[first, second]).or_else(failed)
+            }
             Expr::Call(function, exprs) => {
                 let values = self.eval_all(exprs, p, source, body)?;
                 function.call(p, &values).or_else(failed)
@@ -370,6 +376,7 @@ impl Function {
     }
 }
 
+#[inline]
 fn matches<'o>(pattern: &Pattern, term: Term<'o>, variables: &mut [Option<Term<'o>>]) -> bool {
     match pattern {
         Pattern::Any => true,
@@ -377,6 +384,18 @@ fn matches<'o>(pattern: &Pattern, term: Term<'o>, variables: &mut [Option<Term<'
             variables[*slot] = Some(term);
             true
         }
+        pattern => matches_value(pattern, term, variables),
+    }
+}
+
+/// The same of a pattern that does not match each term.
+fn matches_value<'o>(
+    pattern: &Pattern,
+    term: Term<'o>,
+    variables: &mut [Option<Term<'o>>],
+) -> bool {
+    match pattern {
+        Pattern::Any | Pattern::Bind(_) => matches(pattern, term, variables),
         Pattern::Same(slot) => eq_exact(bound(variables, *slot), term),
         Pattern::Equal(value) => eq_exact(value.term(), term),
         Pattern::Tuple(patterns) => match term.as_tuple() {
