@@ -52,6 +52,7 @@ fn may_trap_exits(p: &Process) -> bool {
     };
     match explored::is_to_trap(p, traps) {
         Ok(()) => return true,
+        // Nobody else wakes who only gives up its time slice.
         Err(Control::Yield) => p.shared().wake(),
         Err(_) => {}
     }

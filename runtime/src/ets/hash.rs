@@ -362,7 +362,7 @@ impl Hash {
         let key = object.elements()[self.key];
         let hash = hash_of(key);
         let link = self.locate(key, hash);
-        if link.at != NONE && self.kind == HashKind::Set {
+        if link.at != NONE && self.is_set() {
             let was_deleted = std::mem::take(&mut self.nodes[link.at as usize].deleted);
             self.exchange(link.at, object);
             if was_deleted {

@@ -1,6 +1,6 @@
 //! Iterates over the objects of a slot, or of a key.
 
-use super::{Hash, HashKind, NONE, Stored};
+use super::{Hash, NONE, Stored};
 
 /// Objects along a chain, but for deleted ones.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ impl<'a> Iterator for Chain<'a> {
             let node = &hash.nodes[at as usize];
             if let Some(first) = self.group.filter(|first| *first != at) {
                 let other = &hash.nodes[first as usize];
-                if hash.kind == HashKind::Set || !hash.has_key(at, hash.key_at(first), other.hash) {
+                if hash.is_set() || !hash.has_key(at, hash.key_at(first), other.hash) {
                     self.at = NONE;
                     return None;
                 }

@@ -1,6 +1,6 @@
 //! The way of a traversal through the slots, and what it will find on it.
 
-use super::{Hash, HashKind, Link, NONE, hash_of};
+use super::{Hash, Link, NONE, hash_of};
 use crate::heap::fetch;
 use crate::term::Term;
 
@@ -69,7 +69,7 @@ impl Hash {
         let mut next = self.nodes[at as usize].next;
         loop {
             (slot, next) = self.next_live(slot, next, raw);
-            if next == NONE || self.kind == HashKind::Set || !self.has_key(next, key, hash) {
+            if next == NONE || self.is_set() || !self.has_key(next, key, hash) {
                 return Some(next);
             }
             next = self.nodes[next as usize].next;

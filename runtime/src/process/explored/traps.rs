@@ -9,7 +9,7 @@ use beamline_formats::order::Ends;
 use super::super::access::{Access, ObjectsOf, Part, Shared, Touch};
 use super::super::signal::ExitSignal;
 use super::super::{Control, Process};
-use super::watches::end_of;
+use super::watches::{end_of, looks_for};
 use super::{Kept, is_on, kept};
 use crate::term::{Pid, Term, am};
 
@@ -63,14 +63,10 @@ pub(crate) fn looks_for_exiting(
     to: Pid,
     reason: Term<'_>,
 ) -> Result<(), Control<'static>> {
-    if !is_on() || to == p.pid() {
-        return Ok(());
+    if !is_on() || to == p.pid() || reason != am::normal {
+        return looks_for(p, to);
     }
-    let end = end_of(to, Access::Read);
-    match reason == am::normal {
-        true => p.accesses_all(&[end, whether_trapping(to, Access::Read)]),
-        false => p.accesses(end),
-    }
+    p.accesses_all(&[end_of(to, Access::Read), whether_trapping(to, Access::Read)])
 }
 
 /// `p` calls `exit/2` with another process.

@@ -99,21 +99,17 @@ impl Analysis<'_> {
             return all;
         }
         all.retain(|to| !self.run.accesses.is_of_trapping(to.object));
-        for watch in self
-            .run
-            .watches
-            .iter()
-            .filter(|it| it.is_link && it.whom == access.of)
-        {
-            let is_linked = watch.links.is_none_or(|number| is_made(watch.by, number))
-                && !watch
-                    .unlinks
-                    .is_some_and(|number| is_made(watch.by, number));
-            all.extend(self.trapping_of(watch.by).filter(|_| is_linked));
-        }
+        let links = self.run.watches.iter();
+        let links = links.filter(|it| it.is_link && it.whom == access.of);
+        let links = links.filter(|it| {
+            it.links.is_none_or(|number| is_made(it.by, number))
+                && it.unlinks.is_none_or(|number| !is_made(it.by, number))
+        });
+        all.extend(links.filter_map(|it| self.trapping_of(it.by)));
         all
     }
 
+    /// Whether it is the last access of a process that ended normally, as far as others are told of that.
     fn is_normal_end(&self, access: Access) -> bool {
         let steps = self.run.trace.processes[access.of].steps.iter();
         let last = steps.rev().find_map(|step| match step {
@@ -282,10 +278,7 @@ impl Analysis<'_> {
                 let mut made = self.made_by(ends);
                 let mut steps = Vec::new();
                 for own in [second, first] {
-                    let to = match own == second {
-                        true => self.would_access(ends, own),
-                        false => self.run.accesses.to(own).to_vec(),
-                    };
+                    let to = self.would_access(ends, own);
                     let saw = made.before(own.of, &to).into_iter();
                     let access = own.number;
                     steps.extend(saw.map(|other| (own.of, Step::After { access, other })));
