@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::order::{
-    Access, Accessed, Kind, Message, Messages, Pair, RACES_MAX, Race, Races, Site, Sites, Trace,
+    Access, Accessed, Before, EarlierEnd, Kind, Message, Messages, Pair, RACES_MAX, Race, Races,
+    Site, Sites, Trace,
 };
 use beamline_formats::ring::{Group, Recording};
 use clap::Args;
@@ -94,6 +95,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         let second = match &race.pair {
             Pair::Messages(_) => race.process,
             Pair::Accesses(both) => both.second.of,
+            Pair::End(end) => end.signal.of,
         };
         let mut of = chosen.iter();
         chosen.is_empty() || of.any(|of| [race.process, second].contains(of))
@@ -194,6 +196,7 @@ struct File<'a> {
     version: u32,
     races: Vec<RaceJson<'a>>,
     accesses: Vec<AccessesJson<'a>>,
+    ends: Vec<EndJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -202,6 +205,7 @@ struct RaceJson<'a> {
     process: String,
     taken: Option<String>,
     other: String,
+    other_is: Option<&'static str>,
     is_same_receive: Option<bool>,
     is_of_application: bool,
     receive: Option<SiteJson<'a>>,
@@ -230,6 +234,19 @@ struct AccessJson<'a> {
 }
 
 #[derive(Serialize)]
+struct EndJson<'a> {
+    number: usize,
+    process: String,
+    act: String,
+    signal_of: String,
+    fate: &'static str,
+    message: Option<String>,
+    act_site: Option<SiteJson<'a>>,
+    signal_site: Option<SiteJson<'a>>,
+    is_of_application: bool,
+}
+
+#[derive(Serialize)]
 struct SiteJson<'a> {
     function: &'a str,
     line: u32,
@@ -242,6 +259,7 @@ impl<'a> Told<'a> {
             version: 1,
             races: Vec::new(),
             accesses: Vec::new(),
+            ends: Vec::new(),
         };
         for (number, race) in races {
             match &race.pair {
@@ -251,6 +269,7 @@ impl<'a> Told<'a> {
                     let row = self.accesses_json(number, both, is_of_application);
                     file.accesses.push(row);
                 }
+                Pair::End(end) => file.ends.push(self.end_json(number, race, end)),
             }
         }
         serde_json::to_string(&file).unwrap_or_default() + "\n"
@@ -265,6 +284,12 @@ impl<'a> Told<'a> {
             process: trace.name(race.process),
             taken: both.taken.as_ref().map(message),
             other: message(&both.other),
+            other_is: match both.other {
+                Message::Told(told) if both.is_same_message() => {
+                    Some(if told.gone { "gone" } else { "there" })
+                }
+                _ => None,
+            },
             is_same_receive: both.is_same_receive,
             is_of_application: race.is_of_application,
             receive: receive.map(SiteJson::of),
@@ -300,6 +325,27 @@ impl<'a> Told<'a> {
         }
     }
 
+    fn end_json(&self, number: usize, race: &'a Race, end: &EarlierEnd) -> EndJson<'a> {
+        let trace = &self.races.trace;
+        let [_, act_site, signal_site] = self.sites.of_race(race);
+        let (fate, message) = match end.before {
+            Before::Send(_) | Before::Spawn(_) | Before::Access(_) => ("ended", None),
+            Before::Exit => ("late", None),
+            Before::Trap(message) => ("message", Some(trace.message(race.process, &message))),
+        };
+        EndJson {
+            number,
+            process: trace.name(race.process),
+            act: trace.act(race.process, end.before),
+            signal_of: trace.name(end.signal.of),
+            fate,
+            message,
+            act_site: act_site.map(SiteJson::of),
+            signal_site: signal_site.map(SiteJson::of),
+            is_of_application: race.is_of_application,
+        }
+    }
+
     fn text(&self, races: Vec<(usize, &'a Race)>, with_libraries: bool) -> String {
         let all = races.len();
         let races = races.into_iter();
@@ -323,6 +369,7 @@ impl<'a> Told<'a> {
         match &kind.race.pair {
             Pair::Messages(both) => self.write_messages(out, kind, both),
             Pair::Accesses(both) => self.write_accesses(out, kind, both),
+            Pair::End(end) => self.write_end(out, kind, end),
         }
     }
 
@@ -354,9 +401,12 @@ impl<'a> Told<'a> {
         };
         let more = more_of_the_kind(kind.more);
         let other = message(&both.other);
-        let _ = match both.is_same_message() {
-            true => writeln!(out, "      it could have been there still{more}"),
-            false => writeln!(out, "      {other} could have come first{more}"),
+        let _ = match (both.is_same_message(), both.other) {
+            (true, Message::Told(told)) if told.gone => {
+                writeln!(out, "      it could have been gone already{more}")
+            }
+            (true, _) => writeln!(out, "      it could have been there still{more}"),
+            (false, _) => writeln!(out, "      {other} could have come first{more}"),
         };
         let [receive, taken, sent] = self.sites.of_race(race);
         if let Some(receive) = receive {
@@ -414,6 +464,38 @@ impl<'a> Told<'a> {
         for (place, access, what) in [(one, both.first, ""), (other, both.second, "the other ")] {
             if let Some(place) = place {
                 let _ = writeln!(out, "        {what}{} in {place}", does(access));
+            }
+        }
+    }
+
+    fn write_end(&self, out: &mut String, kind: &Kind<'_>, end: &EarlierEnd) {
+        let Kind { number, race, .. } = *kind;
+        let trace = &self.races.trace;
+        let (process, act) = (
+            self.process(race.process),
+            trace.act(race.process, end.before),
+        );
+        let sender = self.process(end.signal.of);
+        let more = more_of_the_kind(kind.more);
+        let signal = match end.before {
+            Before::Send(_) | Before::Spawn(_) | Before::Access(_) => {
+                format!("the exit signal of {sender}, which ended it later, could have come first")
+            }
+            Before::Exit => {
+                format!("an exit signal of {sender} came too late; it could have come first")
+            }
+            Before::Trap(message) => {
+                let message = trace.message(race.process, &message);
+                format!(
+                    "{message}, an exit signal of {sender}, could have come first, and ended it"
+                )
+            }
+        };
+        let _ = writeln!(out, "{number:>4}  {process} {act}\n      {signal}{more}");
+        let [_, act, sent] = self.sites.of_race(race);
+        for (what, place) in [("", act), ("the signal sent ", sent)] {
+            if let Some(place) = place {
+                let _ = writeln!(out, "        {what}in {place}");
             }
         }
     }

@@ -237,3 +237,46 @@ fn a_process_that_was_gone_when_it_was_monitored_could_have_been_there() {
         "{text}"
     );
 }
+
+#[test]
+fn exit_signals_and_ends_could_have_come_earlier() {
+    let program = include_str!("../../ci/races/signals.erl");
+    let Some((place, printed)) = recorded("signals", program) else {
+        return;
+    };
+    assert_eq!(printed, "[{done,stopped},normal,told,seen]\n");
+    let ends = found(&place, "ends");
+    let of = |fate: &str| {
+        let is_it =
+            |race: &&serde_json::Value| race["fate"] == fate && race["is_of_application"] == true;
+        ends.iter().find(is_it).expect("a race")
+    };
+    assert_eq!(turned(&place, of("ended")), "[stopped,normal,told,seen]\n");
+    assert_eq!(
+        turned(&place, of("late")),
+        "[{done,stopped},stopped,told,seen]\n"
+    );
+    assert_eq!(
+        turned(&place, of("message")),
+        "[{done,stopped},normal,failed,seen]\n"
+    );
+    let messages = found(&place, "races");
+    let is_gone =
+        |race: &&serde_json::Value| race["other_is"] == "gone" && race["is_of_application"] == true;
+    let gone = messages.iter().find(is_gone).expect("a race");
+    assert_eq!(
+        turned(&place, gone),
+        "[{done,stopped},normal,told,noproc]\n"
+    );
+    let text = place.run(&["races", "run.stream"]).stdout;
+    let text = String::from_utf8_lossy(&text);
+    for line in [
+        "      it could have been gone already\n",
+        ", which ended it later, could have come first\n        in work:'-stopped/0-fun-0-'/1, line 12\n",
+        " came too late; it could have come first\n        the signal sent in work:'-finished/0-fun-1-'/1, line 20\n",
+        " (work:server/0) began to trap exits\n      t",
+        ", could have come first, and ended it\n        the signal sent in work:'-server/0-fun-0-'/0, line 30\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::tables::{Tables, missing};
 use crate::order::{
-    Access, Accessed, Kind, Message, Messages, Pair, Races, Site, Sites, Step, Trace,
+    Access, Accessed, Before, EarlierEnd, Kind, Message, Messages, Pair, Race, Races, Site, Sites,
+    Step, Trace,
 };
 use crate::ring::{Group, Id, Recording};
 
@@ -140,6 +141,8 @@ struct RaceOnPage {
     other: One,
     /// What the accesses are to; empty for messages.
     object: String,
+    /// What could have come first is an exit signal, and what did is an act of the process.
+    is_end: bool,
     /// Where the receive is; empty where that is not known.
     site: String,
     /// The same receive took the other message later; nothing where that is not known.
@@ -190,6 +193,10 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
                     [both.first, both.second].map(|access| self.access(access, &both, tables));
                 ((Some(first), second), self.object(&both), None)
             }
+            Pair::End(end) => {
+                let both = (Some(self.act(race, end)), self.signal(race, end, tables));
+                (both, String::new(), None)
+            }
         };
         let [site, ..] = self.sites.of_race(race);
         Some(RaceOnPage {
@@ -199,10 +206,43 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
             taken,
             other,
             object,
+            is_end: matches!(race.pair, Pair::End(_)),
             site: text(site),
             is_same,
             is_of_application: race.is_of_application,
         })
+    }
+
+    /// What a process did before an exit signal.
+    fn act(&self, race: &Race, end: EarlierEnd) -> One {
+        let trace = &self.races.trace;
+        let (of, label) = (race.process, trace.act(race.process, end.before));
+        One {
+            label,
+            from: 0,
+            is_end: false,
+            is_change: None,
+            site: text(self.sites.of_act(of, end.before)),
+            at: -1,
+        }
+    }
+
+    /// The exit signal that could have come first.
+    fn signal(&self, race: &Race, end: EarlierEnd, tables: &mut Tables<'_>) -> One {
+        let [.., site] = self.sites.of_race(race);
+        let pid = self.races.trace.processes[end.signal.of].pid;
+        let label = match end.before {
+            Before::Trap(message) => self.races.trace.message(race.process, &message),
+            _ => "exit signal".into(),
+        };
+        One {
+            label,
+            from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
+            is_end: false,
+            is_change: None,
+            site: text(site),
+            at: -1,
+        }
     }
 
     fn object(&self, both: &Accessed) -> String {
@@ -231,8 +271,12 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
         };
         let pid = from.and_then(|from| trace.processes[from].pid);
         let place = coming(trace, receiver, message).and_then(&self.shown);
+        let label = trace.message(receiver, &message);
         One {
-            label: trace.message(receiver, &message),
+            label: match message {
+                Message::Told(told) if told.gone => format!("{label} (gone)"),
+                _ => label,
+            },
             from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
             is_end,
             is_change: None,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::ring::sample::{self, Sample, process};
-use crate::ring::{Event, Group, Id, Label, NameId};
+use crate::ring::{Event, Group, Id, Label, NameId, SignalKind};
 
 const MOST: usize = 1000;
 
@@ -487,12 +487,44 @@ fn races_have_their_messages_and_places() {
         "taken": message(10, 0),
         "other": message(11, 1),
         "object": "",
+        "is_end": false,
         "site": "m:server/1, line 3",
         "is_same": true,
         "is_of_application": true,
     });
     assert_eq!(races["all"], serde_json::json!([race]));
     assert_eq!(races["has_sites"], true);
+}
+
+#[test]
+fn a_race_of_an_exit_signal_has_what_came_before_it() {
+    let mut sample = Sample::new(&[Group::Order, Group::Sites]);
+    let [of, by] = [9, 10].map(process);
+    sample.start(of, "server", None);
+    sample.start(by, "client", None);
+    sample.write(100, of, Event::OrderSpawn { child: by });
+    sample.write(200, of, Event::OrderSent { count: 1 });
+    let (function, line) = (sample.function("stop"), 5);
+    sample.write(300, by, Event::OrderSite { function, line });
+    let signal = Event::OrderSignal {
+        what: SignalKind::Exit as u64,
+        to: of,
+    };
+    sample.write(300, by, signal);
+    sample.write(400, of, Event::OrderEndedBy { of: by });
+    let spent = Event::OrderSpent {
+        reductions: 1,
+        words: 1,
+        ended: 1,
+    };
+    sample.write(400, of, spent);
+    sample.write(400, of, Event::OrderExit {});
+    let page = data(&html(&sample, MOST));
+    let race = &page["races"]["all"][0];
+    assert_eq!(race["is_end"], true, "{race}");
+    assert_eq!(race["taken"]["label"], "sent l9:1");
+    assert_eq!(race["other"]["label"], "exit signal");
+    assert_eq!(race["other"]["site"], "m:stop/1, line 5");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Kinds of races: those of the same places in the code are one, as people look at them.
 
 use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
 
-use super::{Common, Message, Pair, Race, Races, Site, Sites};
+use super::{Before, Common, Message, Pair, Race, Races, Site, Sites};
 
 /// Races of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ enum Alike<'s> {
     Processes(usize, [Option<usize>; 2]),
     /// The processes of accesses.
     Accessors([usize; 2]),
+    /// The places of what came before an exit signal and of the signal, and what it was.
+    Ends([Option<&'s Site>; 3], Discriminant<Before>),
 }
 
 impl Races {
@@ -65,5 +68,6 @@ fn alike<'s>(sites: &'s Sites, race: &Race) -> Alike<'s> {
             Some(Common { object, .. }) => Alike::Accesses(places(), object),
             None => Alike::Accessors([both.first.of, both.second.of]),
         },
+        Pair::End(end) => Alike::Ends(places(), discriminant(&end.before)),
     }
 }

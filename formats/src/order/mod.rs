@@ -16,6 +16,7 @@ mod races;
 mod read;
 mod reference;
 mod request;
+mod signals;
 mod sites;
 mod stop;
 mod text;
@@ -31,8 +32,9 @@ pub use explore::{
     Waiting, Watch, Who, receive, send,
 };
 pub use kinds::Kind;
-pub use races::{Accessed, Messages, Pair, RACES_MAX, Race, Races};
+pub use races::{Accessed, Before, EarlierEnd, Messages, Pair, RACES_MAX, Race, Races};
 pub use request::{Halt, Request};
+pub use signals::SignalAt;
 pub use sites::{At, Site, Sites};
 pub use stop::Stop;
 pub use value::Value;

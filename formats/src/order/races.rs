@@ -1,5 +1,5 @@
 //! Races: the messages that could have come first, at each receive of a trace, accesses that could have come the other way
-//! round ([`shared`]), and the log that turns one around.
+//! round ([`shared`]), exit signals and ends that could have come earlier ([`ends`]), and the log that turns one around.
 //!
 //! A message could have been taken instead of the one that was if its sender did not know of that receive when it sent it
 //! (no chain of messages, spawns and ends leads from one to the other), if it came behind the one that was taken (what
@@ -10,12 +10,16 @@
 //! that the same `receive` took later ([`Messages::is_same_receive`]) is likely to fit.
 
 mod causes;
+mod ends;
+mod gone;
 mod shared;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Access, Common, Message, Origin, Process, Signal, Sites, Step, Told, Trace, moved};
+use super::signals::{Arrived, OwnSteps};
+use super::{Access, Common, Message, Origin, Process, Signal, Sites, Step, Trace, moved};
 pub(super) use causes::{Causes, Clock, Known, Signals, join};
+pub use ends::{Before, EarlierEnd};
 use shared::Seen;
 pub(super) use shared::with_accesses;
 
@@ -39,6 +43,8 @@ pub enum Pair {
     Messages(Messages),
     /// Accesses to what processes share.
     Accesses(Accessed),
+    /// A step, and an exit signal that could have ended the process before.
+    End(EarlierEnd),
 }
 
 /// A receive, and a message that could have come first.
@@ -89,6 +95,7 @@ pub struct Races {
     pub has_more: bool,
     /// What accesses see of others; nothing where that is not known.
     seen: Option<Seen>,
+    takers: Takers,
 }
 
 /// A trace has no more races than this that are told.
@@ -102,17 +109,20 @@ impl Trace {
     pub fn races(self, sites: &Sites) -> Result<Races, String> {
         let trace = self.with_deliveries();
         let trace = with_accesses(trace, &sites.accesses);
-        let mut causes = Causes::with_accesses(&trace, &sites.accesses)?;
+        let mut causes = Causes::of_recording(&trace, sites)?;
         let mut races = Races {
             trace,
             all: Vec::new(),
             has_more: false,
             seen: None,
+            takers: Takers::default(),
         };
         for process in 0..races.trace.processes.len() {
             races.add_those_of(process, &causes, sites);
             races.add_gone(process, &causes, sites);
+            races.add_ends(process, &causes, sites);
         }
+        races.takers = Takers::of_recording(&races.trace, sites, &causes.arrived);
         let (mut accesses, has_more) = match sites.accesses.is_empty() {
             true => (shared::told(&races.trace, &causes), false),
             false => {
@@ -129,6 +139,7 @@ impl Trace {
             let is_likely = match race.pair {
                 Pair::Messages(messages) => messages.is_same_receive != Some(false),
                 Pair::Accesses(accesses) => accesses.common.is_some(),
+                Pair::End(_) => true,
             };
             (!race.is_of_application, !is_likely)
         });
@@ -178,71 +189,30 @@ impl Races {
             }
         }
         found.sort_unstable();
-        self.has_more |= self.all.len() + found.len() > RACES_MAX;
-        found.truncate(RACES_MAX - self.all.len());
-        self.all
-            .extend(found.into_iter().map(|(step, taken, other)| {
-                let mut race = Race {
-                    process,
-                    step,
-                    pair: Pair::Messages(Messages {
-                        taken,
-                        timeout: timeouts[step],
-                        other,
-                        is_same_receive: None,
-                    }),
-                    is_of_application: false,
-                };
-                sites.tell(&mut race);
-                race
-            }));
+        for (step, taken, other) in found {
+            let both = Messages {
+                taken,
+                timeout: timeouts[step],
+                other,
+                is_same_receive: None,
+            };
+            self.add(process, step, Pair::Messages(both), sites);
+        }
     }
 
-    /// A process that was gone when it was monitored or linked to, and whose end nothing had told of: it could have been
-    /// there still, and be told of later, with its reason.
-    fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
-        let steps = &self.trace.processes[process].steps;
-        let timeouts = timeouts_until(steps);
-        let begun = causes.of_beginning(process);
-        let mut clock = begun.map(Known::clock).unwrap_or_default();
-        for (step, made) in steps.iter().enumerate() {
-            let Step::Receive(message) = made else {
-                continue;
-            };
-            if let Message::Told(Told {
-                of: Some(of),
-                gone: true,
-                number,
-                exit,
-            }) = *message
-                && let Some(end) = self.trace.end_of(of)
-                && clock.get(&of).is_none_or(|known| *known <= end)
-                && self.all.len() < RACES_MAX
-            {
-                let other = Told {
-                    number,
-                    of: Some(of),
-                    gone: false,
-                    exit,
-                };
-                let mut race = Race {
-                    process,
-                    step,
-                    pair: Pair::Messages(Messages {
-                        taken: Some(*message),
-                        timeout: timeouts[step],
-                        other: Message::Told(other),
-                        is_same_receive: None,
-                    }),
-                    is_of_application: false,
-                };
-                sites.tell(&mut race);
-                self.all.push(race);
-            }
-            if let Some(known) = causes.of_cause(process, *message) {
-                join(&mut clock, known);
-            }
+    fn add(&mut self, process: usize, step: usize, pair: Pair, sites: &Sites) {
+        if self.all.len() == RACES_MAX {
+            self.has_more = true;
+            return;
         }
+        let mut race = Race {
+            process,
+            step,
+            pair,
+            is_of_application: false,
+        };
+        sites.tell(&mut race);
+        self.all.push(race);
     }
 
     /// The log that turns a race around: all steps that do not depend on what came first, and what could have. What
@@ -251,10 +221,13 @@ impl Races {
     /// # Errors
     /// One line: the race is of accesses, and nobody knows where these are.
     pub fn turned(&self, race: &Race) -> Result<Trace, String> {
-        let takers = Takers::of(&self.trace);
         let mut cuts = vec![(race.process, race.step)];
         let (but, last, turned) = match &race.pair {
             Pair::Messages(messages) => (None, Step::Receive(messages.other), None),
+            Pair::End(end) => {
+                let by = Signal::End(end.signal.of);
+                (None, Step::Exit(Some(by)), None)
+            }
             Pair::Accesses(accesses) => {
                 if accesses.common.is_none() {
                     return Err(
@@ -271,15 +244,18 @@ impl Races {
             }
         };
         let ends = |cuts| {
-            takers.ends(&self.trace, cuts, |at, step| {
+            self.takers.ends(&self.trace, cuts, |at, step| {
                 let seen = self.seen.as_ref();
                 let after = seen.map_or(&[][..], |seen| seen.after_step(at, step));
                 after.iter().filter(move |after| Some(**after) != but)
             })
         };
         let least = ends(cuts.clone());
-        // Who ends a process by a signal the order does not say: it may depend on the race, unless the race depends on it.
-        let with_signals = self.trace.ends_by_signals().chain(cuts).collect();
+        // It may depend on the race who ends a process by a signal, where it is not known when that one was sent; unless the
+        // race depends on it.
+        let unknown = self.trace.ends_by_signals();
+        let unknown = unknown.filter(|(at, _)| !self.takers.ended.contains(at));
+        let with_signals = unknown.chain(cuts).collect();
         let most = ends(with_signals);
         let is_whole = |at: usize| most[at] == least[at];
         let ends = match is_whole(race.process) && but.is_none_or(|(of, _)| is_whole(of)) {
@@ -471,8 +447,11 @@ fn lines_to(
     all
 }
 
+/// A process, and a place among its steps.
+type Place = (usize, usize);
+
 /// Who takes what others send and tell.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Takers {
     /// Where each message is taken: the process, and which of its steps.
     takers: HashMap<Message, (usize, usize)>,
@@ -480,6 +459,10 @@ pub(super) struct Takers {
     told: HashMap<usize, Vec<(usize, usize)>>,
     /// Which ends of processes, and receives, an access leads to.
     signalled: HashMap<Access, Vec<(usize, usize)>>,
+    /// The same of the exit signals of a process, each with how many steps it has made by then.
+    sent: HashMap<usize, Vec<(usize, Place)>>,
+    /// The processes that such a signal has ended.
+    ended: HashSet<usize>,
 }
 
 impl Takers {
@@ -509,6 +492,39 @@ impl Takers {
             }
         }
         all
+    }
+
+    /// The same where exit signals were recorded.
+    fn of_recording(trace: &Trace, sites: &Sites, arrived: &Arrived) -> Takers {
+        let mut all = Takers::of(trace);
+        let places: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
+        for (at, process) in trace.processes.iter().enumerate() {
+            for (step, made) in process.steps.iter().enumerate() {
+                let signal = match made {
+                    Step::Receive(Message::Told(told)) => arrived.messages.get(&(at, told.number)),
+                    Step::Exit(_) => arrived.ends.get(&at),
+                    _ => None,
+                };
+                let sent = signal.and_then(|place| Some((place.of, sites.signals.get(*place)?)));
+                let Some((of, sent)) = sent else { continue };
+                if !sent.is_of_end {
+                    all.hear_not(of, (at, step));
+                }
+                if made.is_exit() {
+                    all.ended.insert(at);
+                }
+                let place = places[of].last_behind(sent.steps);
+                all.sent.entry(of).or_default().push((place, (at, step)));
+            }
+        }
+        all
+    }
+
+    /// It is not the end of a process that leads to this step.
+    fn hear_not(&mut self, of: usize, step: (usize, usize)) {
+        if let Some(told) = self.told.get_mut(&of) {
+            told.retain(|other| *other != step);
+        }
     }
 
     /// An end or a call leads to this step.
@@ -545,6 +561,11 @@ impl Takers {
             if until == steps.len() && trace.processes[at].has_ended() {
                 cuts.extend(self.told.get(&at).into_iter().flatten());
             }
+            let sent = self.sent.get(&at).into_iter().flatten();
+            cuts.extend(
+                sent.filter(|(place, _)| (end + 1..=until).contains(place))
+                    .map(|(_, to)| *to),
+            );
             for step in &steps[end..until] {
                 match step {
                     Step::Spawn(child) => cuts.push((*child, 0)),

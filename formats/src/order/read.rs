@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::accesses::{Object, To};
+use super::signals::SentSignal;
 use super::{
     Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Told, Trace, Value, moved,
 };
 use crate::name;
 use crate::profile::Origin as Whose;
-use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording, Touch};
+use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording, SignalKind, Touch};
 
 /// The origin of a process that has this number, as [`Id::Process`] has it, and that no process of the trace has spawned.
 pub(super) fn root_of(id: u64) -> Origin {
@@ -182,6 +183,10 @@ struct Known {
     sites: Vec<(Sited, (NameId, u64))>,
     /// Its accesses, each with what it is to.
     touches: Vec<Touched>,
+    /// Its signals, each with its place in the code.
+    signals: Vec<(SentSignal, Option<(NameId, u64)>)>,
+    /// When it began to trap exits, or ceased to.
+    traps: Vec<(usize, bool)>,
     /// How many of its steps it has made itself, of those that were looked at.
     own: (usize, usize),
 }
@@ -393,8 +398,35 @@ impl<'r> Reader<'r> {
                 part,
                 text,
             } => self.touch(me, how, (object, name), (part, text)),
+            Event::OrderSignal {
+                what,
+                to: Id::Process(to),
+            } => self.signal(me, what, to),
+            Event::OrderTraps { traps } => {
+                let known = &mut self.all[me];
+                let steps = known.own_steps();
+                known.traps.push((steps, traps != 0));
+            }
             _ => {}
         }
+    }
+
+    /// It sends a signal other than a message; what a newer version knows is left out.
+    fn signal(&mut self, me: usize, what: u64, to: u64) {
+        let Some(kind) = SignalKind::from_word(what) else {
+            return;
+        };
+        let to = self.place(to);
+        let known = &mut self.all[me];
+        let steps = known.own_steps();
+        let signal = SentSignal {
+            kind,
+            to,
+            steps,
+            is_of_end: known.steps.last().is_some_and(Step::is_exit),
+            site: None,
+        };
+        known.signals.push((signal, known.site.take()));
     }
 
     fn function(&mut self, function: NameId) -> Result<Arc<str>, String> {
@@ -632,6 +664,15 @@ impl<'r> Reader<'r> {
                 sites
                     .accesses
                     .insert(new, (number, steps), site, touched.to);
+            }
+            for (signal, site) in known.signals {
+                let to = place(signal.to)?;
+                let site = site.map(|(function, line)| names.site(function, line));
+                let signal = SentSignal { to, site, ..signal };
+                sites.signals.insert(new, signal);
+            }
+            for (steps, traps) in known.traps {
+                sites.signals.insert_traps(new, steps, traps);
             }
             let origin = match known.parent {
                 None => root_of(ids[old]),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::signals::SentSignals;
 use super::{Accesses, Message, Messages, Pair, Race, Trace};
 
 /// A place in the code.
@@ -42,6 +43,8 @@ pub struct Sites {
     steps: HashMap<At, Site>,
     /// What accesses are to, and where they are.
     pub accesses: Accesses,
+    /// Signals other than messages.
+    pub(super) signals: SentSignals,
 }
 
 impl Sites {
@@ -78,7 +81,8 @@ impl Sites {
     }
 
     /// The places of a race: of messages, those of the receive, and of the sends of what was taken and of the other
-    /// message; of accesses, nothing, that of the first one, and that of the other one.
+    /// message; of accesses, nothing, that of the first one, and that of the other one; of an exit signal, nothing, that
+    /// of what came first, and that of the signal.
     #[must_use]
     pub fn of_race(&self, race: &Race) -> [Option<&Site>; 3] {
         let of_sending = |message| self.of_sending(message);
@@ -92,6 +96,13 @@ impl Sites {
                 None,
                 self.accesses.site(both.first),
                 self.accesses.site(both.second),
+            ],
+            Pair::End(end) => [
+                None,
+                self.of_act(race.process, end.before),
+                self.signals
+                    .get(end.signal)
+                    .and_then(|signal| signal.site.as_ref()),
             ],
         }
     }
@@ -123,6 +134,7 @@ impl Sites {
         Sites {
             steps: steps.collect(),
             accesses: self.accesses.moved(place),
+            signals: self.signals.moved(place),
         }
     }
 
@@ -132,7 +144,12 @@ impl Sites {
             return;
         }
         let all = self.of_race(race);
-        race.is_of_application = all.iter().flatten().any(|site| site.is_of_application);
+        // Whoever is stopped by a library, when all is stopped say, could have been stopped earlier.
+        let telling = match race.pair {
+            Pair::End(_) => &all[2..],
+            Pair::Messages(_) | Pair::Accesses(_) => &all[..],
+        };
+        race.is_of_application = telling.iter().flatten().any(|site| site.is_of_application);
         if let Pair::Messages(messages) = &mut race.pair {
             let later = self.get(At::Receive(race.process, messages.other));
             let is_same = messages.is_same_message() || all[0].is_some() && all[0] == later;

@@ -382,6 +382,10 @@ events! {
     105 = OrderEndedBy, "order_ended_by", Order, { of: Id };
     /// An exit signal of this process with the reason `normal` is lost, as it does not trap exits.
     106 = OrderLost, "order_lost", Order, { of: Id };
+    /// It sends a signal other than a message to this process; its numbers are below.
+    107 = OrderSignal, "order_signal", Sites, { what: u64, to: Id };
+    /// It begins to trap exits (1), or ceases to (0).
+    108 = OrderTraps, "order_traps", Sites, { traps: u64 };
 }
 
 impl Event<'_> {

@@ -51,7 +51,10 @@ fn may_trap_exits(p: &Process) -> bool {
         return true;
     };
     match explored::is_to_trap(p, traps) {
-        Ok(()) => return true,
+        Ok(()) => {
+            p.tells_traps(traps);
+            return true;
+        }
         // Nobody else wakes who only gives up its time slice.
         Err(Control::Yield) => p.shared().wake(),
         Err(_) => {}

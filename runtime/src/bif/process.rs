@@ -113,7 +113,7 @@ fn spawn<'p>(
     if a.list_iter().any(|element| element.is_err()) {
         return Err(badarg().into());
     }
-    p.may_spawn()?;
+    p.unless_it_ends()?;
     let child = p
         .bear(
             module,
@@ -203,7 +203,7 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
     let Ok(arity) = arity else {
         return Ok(am::badarg.term());
     };
-    p.may_spawn()?;
+    p.unless_it_ends()?;
     let (request, parsed) = options::spawn_options(opts, true);
     let error = match parsed {
         Err(BadOptions::NoList) => return Ok(am::badopt.term()),

@@ -193,6 +193,8 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::Bytes(_)
             | Told::Lost(_)
             | Told::EndedBy(_)
+            | Told::Signal(..)
+            | Told::Traps(_)
             | Told::Spent(_) => return,
             _ => {}
         }

@@ -1,5 +1,7 @@
 //! Handles signals, in the context of their receiver.
 
+use beamline_formats::ring::SignalKind;
+
 use super::event::Event;
 use super::explored;
 use super::order::{self, Source};
@@ -432,6 +434,9 @@ impl Process {
             return false;
         };
         explored::gives_up_monitor(self.pid(), reference, keeps);
+        if let Some(pid) = origin.target.process() {
+            self.tells_signal(SignalKind::Demonitor, pid);
+        }
         send_demonitor(&origin.target, reference);
         true
     }

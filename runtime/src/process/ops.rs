@@ -1,5 +1,7 @@
 //! The operations of a process on others: sends, links, monitors, exit signals.
 
+use beamline_formats::ring::SignalKind;
+
 use super::explored;
 use super::order;
 use super::probe::probes;
@@ -284,6 +286,7 @@ impl Process {
         if self.relations().link(peer, priority) {
             if let Some(pid) = peer.pid() {
                 explored::links(self, pid);
+                self.tells_signal(SignalKind::Link, pid);
             }
             self.pass_flags_on(peer);
             let from = self.pid().into();
@@ -330,6 +333,7 @@ impl Process {
         if let Some(id) = begun {
             if let Some(pid) = peer.pid() {
                 explored::gives_up_link(self, pid);
+                self.tells_signal(SignalKind::Unlink, pid);
             }
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });
@@ -366,6 +370,7 @@ impl Process {
         match target {
             Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
                 explored::monitors(from, pid, reference);
+                self.tells_signal(SignalKind::Monitor, pid);
                 deliver(pid, signal);
             }
             Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
@@ -408,6 +413,7 @@ impl Process {
             ..ExitSignal::new(self.pid().into(), reason)
         };
         explored::calls_exit(self, to, &mut signal);
+        self.tells_signal(signal.kind(), to);
         // Gone: then there is nothing to end.
         let _ = send(to, Signal::Exit(Box::new(signal)));
     }

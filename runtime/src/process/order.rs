@@ -10,6 +10,7 @@ use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::order::Spent;
+use beamline_formats::ring::SignalKind;
 use parking_lot::Mutex;
 
 use super::Process;
@@ -180,6 +181,10 @@ pub(crate) enum Told {
     Lost(Pid),
     /// The signal that ends it is of this process.
     EndedBy(Pid),
+    /// It sends such a signal to this process.
+    Signal(SignalKind, Pid),
+    /// It begins to trap exits, or ceases to.
+    Traps(bool),
     /// What it has spent by its end, which comes next.
     Spent(Spent),
     Exit,
@@ -382,6 +387,20 @@ impl Process {
             self.tell_untold();
         }
         self.tells_site() || explored::is_on()
+    }
+
+    /// It sends a signal other than a message, where that is told.
+    pub(super) fn tells_signal(&self, kind: SignalKind, to: Pid) {
+        if to != self.pid() && self.tells_site() {
+            probes().ordered(self.pid(), Told::Signal(kind, to));
+        }
+    }
+
+    /// It is about to trap exits, or to cease to, where that is told.
+    pub(crate) fn tells_traps(&self, traps: bool) {
+        if traps != self.flags.get().trap_exit && self.tells_site() {
+            probes().ordered(self.pid(), Told::Traps(traps));
+        }
     }
 
     /// It makes a step of its own, other than sending.

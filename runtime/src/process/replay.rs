@@ -32,6 +32,7 @@ use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
 use super::signal::{ANSWER, ExitSignal as Exit, OUTSIDE};
+use super::turns;
 use super::{Control, Exiting, Process, Signal, exists};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -91,6 +92,9 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     identities::check(&trace).map_err(|error| format!("{}: {error}", request.file.display()))?;
     if request.stop.is_some() {
         stop::begin();
+    }
+    if trace.has_signals() {
+        turns::wait_for_signals();
     }
     let _ = PLAN.set(Plan::new(trace, request.goes_on, request.stop));
     order::ask(FOLLOWED);

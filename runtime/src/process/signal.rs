@@ -4,6 +4,8 @@
 //! in the receiver's stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
+use beamline_formats::ring::SignalKind;
+
 use super::refs::RefNumbers;
 use super::seq_token::Token;
 use super::{Process, deliver};
@@ -128,6 +130,15 @@ impl ExitSignal {
             linked: true,
             token,
             ..ExitSignal::new(from, reason)
+        }
+    }
+
+    /// What it is, as it is told of.
+    pub(super) fn kind(&self) -> SignalKind {
+        match () {
+            () if self.ends(true) => SignalKind::Kill,
+            () if self.ends(false) => SignalKind::Exit,
+            () => SignalKind::Normal,
         }
     }
 

@@ -208,12 +208,12 @@ impl Process {
         }
     }
 
-    /// It is about to spawn a process. That shows to no other one: it needs no turn.
+    /// It is about to do what needs no turn, such as to spawn a process, which shows to no other one.
     ///
     /// # Errors
     /// A signal is to end it first.
     #[inline]
-    pub(crate) fn may_spawn(&self) -> Result<(), Control<'static>> {
+    pub(crate) fn unless_it_ends(&self) -> Result<(), Control<'static>> {
         match may_wait() && self.is_to_end_first() {
             true => Err(Control::Yield),
             false => Ok(()),

@@ -54,7 +54,8 @@ function drawLanes(title, lanes, steps, object) {
 // One order: `steps` are messages that come, and what the receiver does.
 function drawOrder(title, race, steps) {
   const receiver = race.process + 1;
-  const senders = [race.taken, race.other].filter((message) => message !== null).map((message) => message.from);
+  const messages = race.is_end ? [race.other] : [race.taken, race.other];
+  const senders = messages.filter((message) => message !== null).map((message) => message.from);
   const lanes = [...new Set([senders[0], receiver, ...senders.slice(1)])];
   const { head, line } = ORDER;
   const [svg, x] = drawLanes(title, lanes, steps, "");
@@ -63,15 +64,20 @@ function drawOrder(title, race, steps) {
     if (step.message) {
       svg.append(...drawComing(x(step.message.from), x(receiver), y, step));
     } else {
-      svg.append(makeShape("circle", { cx: x(receiver), cy: y, r: 5, class: `order-${step.kind}` }),
-        makeShape("text", { x: x(receiver) + 10, y: y + 4, class: "order-words" }, step.words));
+      svg.append(makeShape("circle", { cx: x(receiver), cy: y, r: 5, class: `order-${step.kind}` }), makeWords(x(receiver), y, step.words));
     }
   });
   return make("figure", { class: "order" }, make("figcaption", {}, title), svg);
 }
 
+// Words beside a lane: before the last one, as the drawing ends behind it.
+function makeWords(lane, y, words) {
+  const isLast = lane > ORDER.wide / 2;
+  return makeShape("text", { x: lane + (isLast ? -10 : 10), y: y + 4, class: "order-words", "text-anchor": isLast ? "end" : "start" }, words);
+}
+
 function drawComing(from, to, y, { message, words, kind }) {
-  if (from === to) return [makeShape("text", { x: to + 10, y: y + 4, class: `order-words` }, words)];
+  if (from === to) return [makeWords(to, y, words)];
   const side = Math.sign(from - to);
   return [
     makeShape("line", { x1: from, y1: y, x2: to + side * 7, y2: y, class: `order-arrow order-${kind}`, "stroke-dasharray": message.is_end ? "5 3" : "none" }),
@@ -93,6 +99,14 @@ function drawAccesses(title, race, steps) {
 
 // What came and was taken, as it was and the other way around.
 function bothOrders(race) {
+  if (race.is_end) {
+    const act = { kind: "taken", words: race.taken.label };
+    const signal = { message: race.other, kind: "other", words: race.other.label };
+    return [
+      drawOrder("As recorded", race, [act, signal]),
+      drawOrder("The other order", race, [signal, { kind: "other", words: "is ended" }]),
+    ];
+  }
   if (race.object !== "") {
     const step = (message, kind) => ({ message, kind, words: `${message.label} ${doesText(message)}` });
     const [first, second] = [step(race.taken, "taken"), step(race.other, "other")];
@@ -112,7 +126,7 @@ function bothOrders(race) {
 // What a message says, and where it was sent.
 function messageFacts(message) {
   const says = message.at >= 0 ? [make("div", {}, text(data.messages.text[message.at]))] : [];
-  const where = message.is_change === null ? "sent in" : "in";
+  const where = message.is_change === null && message.from > 0 ? "sent in" : "in";
   const sent = message.site === "" ? [] : [make("div", { class: "faint" }, `${where} ${message.site}`)];
   return [make("dt", {}, message.label), make("dd", {}, whence(message), says, sent)];
 }

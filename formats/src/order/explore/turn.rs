@@ -174,7 +174,7 @@ impl<'r> Analysis<'r> {
                 step: both.second_step,
                 instead: Instead::Precedes(both.second.number, both.first, race.step),
             }),
-            Pair::Messages(_) => None,
+            Pair::Messages(_) | Pair::End(_) => None,
         });
         turns.filter(|turn| !is_left_out(turn.process)).collect()
     }

@@ -7,7 +7,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-use super::super::{Access, Accesses, Message, Origin, Signal, Step, Told, Trace};
+use super::super::signals::{Arrived, OwnSteps, SentSignals};
+use super::super::{
+    Access, Accesses, Message, Origin, Process, Signal, SignalAt, Sites, Step, Told, Trace,
+};
 use super::shared::Seen;
 
 /// How many steps of each other process one knows of.
@@ -69,6 +72,10 @@ pub(in super::super) struct Causes {
     ended_by: HashMap<usize, Signal>,
     /// What was known at the accesses that have ended processes, or sent messages.
     signalled: HashMap<Access, Known>,
+    /// What has become of exit signals, where these were recorded.
+    pub(super) arrived: Arrived,
+    /// What was known where they were sent.
+    sent_signals: HashMap<SignalAt, Known>,
     /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
     /// which accesses look for processes.
     gone: HashMap<(usize, u32), Known>,
@@ -86,6 +93,8 @@ enum Need {
     Begin(usize),
     /// An access, where it is known which ones were made.
     Access(Access),
+    /// A signal, where these were recorded.
+    Signal(SignalAt),
 }
 
 impl Causes {
@@ -108,6 +117,9 @@ impl Causes {
                 gone: true, number, ..
             }) => self.gone.get(&(receiver, number)),
             Message::Told(Told { number, of, .. }) => {
+                if let Some(signal) = self.arrived.messages.get(&(receiver, number)) {
+                    return self.sent_signals.get(signal);
+                }
                 match self.signals.messages.get(&(receiver, number)) {
                     Some(call) => self.signalled.get(call),
                     None if self.before_ends.contains(&(receiver, number)) => None,
@@ -115,6 +127,16 @@ impl Causes {
                 }
             }
         }
+    }
+
+    /// What was known at the end of a process, if it has ended.
+    pub(super) fn of_end(&self, process: usize) -> Option<&Known> {
+        self.ended.get(&process)
+    }
+
+    /// What was known where a recorded signal was sent.
+    pub(super) fn of_sent(&self, signal: SignalAt) -> Option<&Known> {
+        self.sent_signals.get(&signal)
     }
 
     /// What was known where a signal was sent, if it was.
@@ -164,11 +186,9 @@ impl Causes {
     }
 
     /// Goes through the steps in an order that can have been, of a trace in which each access has its step ([`super::shared::with_accesses`]).
-    pub(in super::super) fn with_accesses(
-        trace: &Trace,
-        accesses: &Accesses,
-    ) -> Result<Causes, String> {
-        Causes::with_signals(trace, accesses, Signals::default())
+    pub(in super::super) fn of_recording(trace: &Trace, sites: &Sites) -> Result<Causes, String> {
+        let (accesses, sent) = (&sites.accesses, &sites.signals);
+        Causes::of_walk(Walk::new(trace, accesses, sent, Signals::default()))
     }
 
     /// The same where it is known what signals have led to.
@@ -177,7 +197,11 @@ impl Causes {
         accesses: &Accesses,
         signals: Signals,
     ) -> Result<Causes, String> {
-        let mut walk = Walk::new(trace, accesses, signals);
+        Causes::of_walk(Walk::new(trace, accesses, &SentSignals::default(), signals))
+    }
+
+    fn of_walk(mut walk: Walk<'_>) -> Result<Causes, String> {
+        let trace = walk.trace;
         for at in 0..trace.processes.len() {
             if let Origin::Root(_) = trace.processes[at].origin {
                 walk.causes.begun.insert(at, None);
@@ -226,12 +250,19 @@ struct Walk<'t> {
     ends: Vec<bool>,
     /// The object that tells of the end of each process, once it has ended.
     over: HashMap<u64, usize>,
+    /// The exit signals that each process has still to send, each with its place among the steps; the last one first.
+    to_send: Vec<Vec<(usize, SignalAt)>>,
     /// Of each process, where it found another one to be gone; the first that no message was delivered of yet first.
     found_gone: HashMap<(usize, Option<usize>), VecDeque<Known>>,
 }
 
 impl<'t> Walk<'t> {
-    fn new(trace: &'t Trace, accesses: &'t Accesses, signals: Signals) -> Walk<'t> {
+    fn new(
+        trace: &'t Trace,
+        accesses: &'t Accesses,
+        sent: &SentSignals,
+        signals: Signals,
+    ) -> Walk<'t> {
         let processes = trace.processes.iter();
         Walk {
             trace,
@@ -246,6 +277,8 @@ impl<'t> Walk<'t> {
                 signals,
                 ended_by: trace.ended_by().collect(),
                 signalled: HashMap::new(),
+                arrived: Arrived::of(trace, sent),
+                sent_signals: HashMap::new(),
                 gone: HashMap::new(),
                 gone_untold: Vec::new(),
                 seen: Seen::default(),
@@ -255,6 +288,7 @@ impl<'t> Walk<'t> {
             waiting: HashMap::new(),
             ends: processes.map(|one| one.has_ended()).collect(),
             over: HashMap::new(),
+            to_send: to_send(trace, sent),
             found_gone: HashMap::new(),
         }
     }
@@ -269,6 +303,7 @@ impl<'t> Walk<'t> {
             }
         }
         let steps = &self.trace.processes[at].steps;
+        self.sends_signals(at, ready);
         while let Some(step) = steps.get(self.next[at]) {
             if let Step::Receive(message) = step {
                 let cause = match self.cause(at, *message) {
@@ -280,9 +315,8 @@ impl<'t> Walk<'t> {
                 }
             }
             if step.is_exit()
-                && let Some(by) = self.causes.ended_by.get(&at)
+                && let Some((known, need)) = self.ended_by(at)
             {
-                let (known, need) = self.sent_by(*by);
                 match known.cloned() {
                     Some(known) => join(&mut self.clocks[at], &known),
                     None => return Some(need),
@@ -305,10 +339,34 @@ impl<'t> Walk<'t> {
                 Need::End(at)
             });
             for made in made.into_iter().chain(end) {
-                ready.extend(self.waiting.remove(&made).into_iter().flatten());
+                self.let_go_on(made, ready);
             }
+            self.sends_signals(at, ready);
         }
         None
+    }
+
+    fn let_go_on(&mut self, made: Need, ready: &mut Vec<usize>) {
+        ready.extend(self.waiting.remove(&made).into_iter().flatten());
+    }
+
+    /// A process has come to where it sends exit signals, if it has.
+    fn sends_signals(&mut self, at: usize, ready: &mut Vec<usize>) {
+        while let Some((_, signal)) = self.to_send[at].pop_if(|(place, _)| *place <= self.next[at])
+        {
+            let known = self.known_by(at);
+            self.causes.sent_signals.insert(signal, known);
+            self.let_go_on(Need::Signal(signal), ready);
+        }
+    }
+
+    /// What was known where the signal was sent that ends a process, if one does, and what to wait for until it is.
+    fn ended_by(&self, at: usize) -> Option<(Option<&Known>, Need)> {
+        if let Some(by) = self.causes.ended_by.get(&at) {
+            return Some(self.sent_by(*by));
+        }
+        let signal = *self.causes.arrived.ends.get(&at)?;
+        Some((self.causes.of_sent(signal), Need::Signal(signal)))
     }
 
     /// A process makes a step: what others may wait for that is made by it.
@@ -397,6 +455,10 @@ impl<'t> Walk<'t> {
             Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),
             Message::Told(told) => {
                 let place = (receiver, told.number);
+                if let Some(signal) = self.causes.arrived.messages.get(&place) {
+                    let known = self.causes.of_sent(*signal);
+                    return known.cloned().map(Some).ok_or(Need::Signal(*signal));
+                }
                 match (self.causes.signals.messages.get(&place), told.of) {
                     (Some(call), _) => self.sent_by(Signal::Call(*call)),
                     (None, Some(of))
@@ -424,7 +486,9 @@ impl<'t> Walk<'t> {
     /// that went on. Nor need it where the access was lost that its own comes after.
     fn lets_one_go_on(&mut self) -> Option<usize> {
         let need_not_wait = |(need, waiting): (&Need, &Vec<usize>)| match need {
-            Need::End(_) | Need::Access(_) => waiting.iter().min().map(|first| (*first, *need)),
+            Need::End(_) | Need::Access(_) | Need::Signal(_) => {
+                waiting.iter().min().map(|first| (*first, *need))
+            }
             Need::Sent(_) | Need::Begin(_) => None,
         };
         let (at, need) = self
@@ -439,9 +503,11 @@ impl<'t> Walk<'t> {
         if let Step::Receive(Message::Told(told)) = step {
             self.causes.before_ends.insert((at, told.number));
             self.causes.signals.messages.remove(&(at, told.number));
+            self.causes.arrived.messages.remove(&(at, told.number));
         }
         if step.is_exit() {
             self.causes.ended_by.remove(&at);
+            self.causes.arrived.ends.remove(&at);
         }
         self.goes_on[at] = matches!(need, Need::Access(_));
         Some(at)
@@ -450,6 +516,19 @@ impl<'t> Walk<'t> {
     fn known_by(&self, process: usize) -> Known {
         Known::new(process, self.next[process], &self.clocks[process])
     }
+}
+
+/// The exit signals that each process sends, each with its place among the steps; the last one first.
+fn to_send(trace: &Trace, sent: &SentSignals) -> Vec<Vec<(usize, SignalAt)>> {
+    let of = |(of, process): (usize, &Process)| {
+        let own = OwnSteps::of_process(process);
+        let signals = sent.of(of).iter().enumerate().rev();
+        let exits = signals.filter(|(_, signal)| signal.kind.is_exit());
+        exits
+            .map(|(at, signal)| (own.last_behind(signal.steps), SignalAt { of, at }))
+            .collect()
+    };
+    trace.processes.iter().enumerate().map(of).collect()
 }
 
 /// Who has this clock knows of this, too.

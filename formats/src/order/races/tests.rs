@@ -9,7 +9,7 @@ use super::*;
 fn messages(race: &Race) -> Messages {
     match race.pair {
         Pair::Messages(both) => both,
-        Pair::Accesses(_) => panic!("messages race"),
+        Pair::Accesses(_) | Pair::End(_) => panic!("messages race"),
     }
 }
 

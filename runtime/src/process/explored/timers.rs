@@ -39,10 +39,10 @@ const LATER: &str = "timers that go off later";
 /// `p` is about to start a timer.
 ///
 /// # Errors
-/// As [`Process::may_spawn`].
+/// As [`Process::unless_it_ends`].
 pub(crate) fn may_start_timer(p: &Process) -> Result<(), Control<'static>> {
     match is_on() {
-        true => p.may_spawn(),
+        true => p.unless_it_ends(),
         false => Ok(()),
     }
 }

@@ -29,10 +29,13 @@ pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
 /// `p` is about to trap exits, or to cease to.
 ///
 /// # Errors
-/// As [`Process::accesses`].
+/// As [`Process::accesses`], and where a signal is to end it first.
 pub(crate) fn is_to_trap(p: &Process, traps: bool) -> Result<(), Control<'static>> {
-    if !is_on() || traps == p.flags.get().trap_exit {
+    if traps == p.flags.get().trap_exit {
         return Ok(());
+    }
+    if !is_on() {
+        return p.unless_it_ends();
     }
     p.accesses(whether_trapping(p.pid(), Access::Write))?;
     let access = p.accesses_made();

@@ -178,20 +178,7 @@ pub(crate) fn event_of(
             module: name(module),
             misses,
         },
-        Told::Answer { native, difference } => {
-            let function = answering(native);
-            let near = Near {
-                function,
-                difference,
-            };
-            match near.word() {
-                Some(answer) => RingEvent::OrderAnswerNear { answer },
-                None => RingEvent::OrderAnswer {
-                    function,
-                    difference,
-                },
-            }
-        }
+        Told::Answer { native, difference } => event_of_answer(answering(native), difference),
         Told::AnswerTerm { native, length } => RingEvent::OrderAnswerTerm {
             function: answering(native),
             bytes: length as u64,
@@ -213,8 +200,30 @@ pub(crate) fn event_of(
         Told::Accesses(count) => RingEvent::OrderAccesses { count },
         Told::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
         Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
+        Told::Signal(kind, to) => RingEvent::OrderSignal {
+            what: kind as u64,
+            to: id_of(to),
+        },
+        Told::Traps(traps) => RingEvent::OrderTraps {
+            traps: traps.into(),
+        },
         Told::Spent(spent) => event_of_spent(spent),
         Told::Exit => RingEvent::OrderExit {},
+    }
+}
+
+#[inline]
+fn event_of_answer(function: NameId, difference: u64) -> RingEvent<'static> {
+    let near = Near {
+        function,
+        difference,
+    };
+    match near.word() {
+        Some(answer) => RingEvent::OrderAnswerNear { answer },
+        None => RingEvent::OrderAnswer {
+            function,
+            difference,
+        },
     }
 }
 

@@ -162,7 +162,7 @@ proptest! {
         let races = trace.races(&sites).expect("races").all;
         let found = races.iter().map(|race| match race.pair {
             Pair::Accesses(both) => (both.first, both.second),
-            Pair::Messages(_) => panic!("no message is sent"),
+            Pair::Messages(_) | Pair::End(_) => panic!("no message is sent"),
         });
         prop_assert_eq!(found.collect::<BTreeSet<_>>(), by_definition(&all));
     }
@@ -276,7 +276,7 @@ fn of_accesses_to_what_is_not_known_only_the_order_is() {
     let races = parsed(text).races(&Sites::default()).expect("races");
     let both = races.all.iter().map(|race| match race.pair {
         Pair::Accesses(both) => (both.second.number, both.first.number),
-        Pair::Messages(_) => panic!("{race:?}"),
+        Pair::Messages(_) | Pair::End(_) => panic!("{race:?}"),
     });
     assert_eq!(both.collect::<Vec<_>>(), [(2, 1), (3, 2)]);
     let error = races.turned(&races.all[0]).expect_err("an error");
