@@ -207,6 +207,7 @@ struct RaceJson<'a> {
     other: String,
     other_is: Option<&'static str>,
     is_same_receive: Option<bool>,
+    has_clause: Option<bool>,
     is_of_application: bool,
     receive: Option<SiteJson<'a>>,
     taken_sent: Option<SiteJson<'a>>,
@@ -291,6 +292,7 @@ impl<'a> Told<'a> {
                 _ => None,
             },
             is_same_receive: both.is_same_receive,
+            has_clause: both.has_clause,
             is_of_application: race.is_of_application,
             receive: receive.map(SiteJson::of),
             taken_sent: taken_sent.map(SiteJson::of),
@@ -412,6 +414,7 @@ impl<'a> Told<'a> {
         if let Some(receive) = receive {
             let same = match both.is_same_receive {
                 _ if both.is_same_message() => "",
+                _ if both.has_clause == Some(true) => "; it has a clause for the other one",
                 Some(true) => "; it took the other one later",
                 _ => "; it may have no clause for the other one",
             };

@@ -36,7 +36,7 @@ fn a_race_is_found_and_turned_around() {
     let text = String::from_utf8_lossy(&found.stdout);
     assert_eq!(errors(&found), "");
     for line in [
-        "        received in work:all/1, line 12 or later; it took the other one later\n",
+        "        received in work:all/1, line 12 or later; it has a clause for the other one\n",
         "        sent in work:'-main/1-fun-0-'/1, line 5\n",
         "        the other in work:'-main/1-fun-1-'/1, line 8\n",
     ] {
@@ -278,5 +278,40 @@ fn exit_signals_and_ends_could_have_come_earlier() {
         ", could have come first, and ended it\n        the signal sent in work:'-server/0-fun-0-'/0, line 30\n",
     ] {
         assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+/// Of the messages that could have come first, a receive takes those for which it has a clause.
+#[test]
+fn what_a_receive_has_no_clause_for_is_no_race() {
+    let program = "\
+-module(work).
+-export([main/0]).
+main() ->
+    process_flag(trap_exit, true),
+    Me = self(),
+    Pids = [spawn_link(fun() -> Me ! {self(), N}, exit(N) end) || N <- [1, 2, 3]],
+    io:format(\"~w~n\", [{[one(Pid) || Pid <- Pids], [any() || _ <- Pids]}]).
+one(Pid) ->
+    receive {Pid, N} when is_integer(N), N > 0 -> N end.
+any() ->
+    receive {'EXIT', _, N} = Message when N > 0 -> element(3, Message) after 5000 -> none end.
+";
+    let Some((place, printed)) = recorded("work", program) else {
+        return;
+    };
+    assert!(printed.starts_with("{[1,2,3],["), "{printed}");
+    let all = found(&place, "races");
+    let own: Vec<_> = all
+        .iter()
+        .filter(|race| race["is_of_application"] == true)
+        .collect();
+    assert!(!own.is_empty(), "the ends come in any order");
+    for race in own {
+        assert_eq!(race["has_clause"], true, "{race}");
+        assert_eq!(race["receive"]["function"], "work:any/0", "{race}");
+        let other = turned(&place, race);
+        assert!(other.starts_with("{[1,2,3],["), "{other}");
+        assert_ne!(other, printed);
     }
 }

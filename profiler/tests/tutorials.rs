@@ -59,7 +59,7 @@ fn pictures(page: &str) -> Vec<&str> {
 
 /// Pictures of a page that commands write, in light and dark: name, page, and address within it.
 const VIEWS: [(&str, &str, &str); 2] = [
-    ("race", "lanes.html", "tab=races&race=2"),
+    ("race", "lanes.html", "tab=races&race=1"),
     ("lanes", "lanes.html", "tab=messages&messages=%3C0.79.0%3E"),
 ];
 

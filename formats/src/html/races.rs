@@ -147,6 +147,8 @@ struct RaceOnPage {
     site: String,
     /// The same receive took the other message later; nothing where that is not known.
     is_same: Option<bool>,
+    /// The receive has a clause for the other message, as it has tried.
+    has_clause: bool,
     is_of_application: bool,
 }
 
@@ -209,6 +211,7 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
             is_end: matches!(race.pair, Pair::End(_)),
             site: text(site),
             is_same,
+            has_clause: matches!(race.pair, Pair::Messages(both) if both.has_clause == Some(true)),
             is_of_application: race.is_of_application,
         })
     }

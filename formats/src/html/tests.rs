@@ -490,6 +490,7 @@ fn races_have_their_messages_and_places() {
         "is_end": false,
         "site": "m:server/1, line 3",
         "is_same": true,
+        "has_clause": false,
         "is_of_application": true,
     });
     assert_eq!(races["all"], serde_json::json!([race]));

@@ -312,6 +312,14 @@ impl Message {
 }
 
 impl Message {
+    /// One that no process has sent, whatever it tells.
+    fn without_what(self) -> Message {
+        match self {
+            Message::Sent { .. } => self,
+            Message::Told(told) => Message::told(told.number),
+        }
+    }
+
     /// The message, with the places that processes have got; nothing where its sender has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Message> {
         Some(match self {

@@ -58,6 +58,25 @@ pub struct Messages {
     pub other: Message,
     /// The same `receive` of the code took it later; nothing where the places in the code are not known.
     pub is_same_receive: Option<bool>,
+    /// The receive has a clause for the other one; nothing where it has not tried.
+    pub has_clause: Option<bool>,
+}
+
+impl Race {
+    /// The receive would pass the other message over.
+    fn is_passed_over(&self) -> bool {
+        matches!(self.pair, Pair::Messages(both) if both.has_clause == Some(false) && !both.is_same_message())
+    }
+
+    fn is_likely(&self) -> bool {
+        match self.pair {
+            Pair::Messages(both) => {
+                both.has_clause == Some(true) || both.is_same_receive != Some(false)
+            }
+            Pair::Accesses(both) => both.common.is_some(),
+            Pair::End(_) => true,
+        }
+    }
 }
 
 impl Messages {
@@ -135,14 +154,8 @@ impl Trace {
         accesses.truncate(RACES_MAX - races.all.len());
         accesses.iter_mut().for_each(|race| sites.tell(race));
         races.all.append(&mut accesses);
-        races.all.sort_by_key(|race| {
-            let is_likely = match race.pair {
-                Pair::Messages(messages) => messages.is_same_receive != Some(false),
-                Pair::Accesses(accesses) => accesses.common.is_some(),
-                Pair::End(_) => true,
-            };
-            (!race.is_of_application, !is_likely)
-        });
+        let rank = |race: &Race| (!race.is_of_application, !race.is_likely());
+        races.all.sort_by_key(rank);
         Ok(races)
     }
 }
@@ -195,6 +208,7 @@ impl Races {
                 timeout: timeouts[step],
                 other,
                 is_same_receive: None,
+                has_clause: None,
             };
             self.add(process, step, Pair::Messages(both), sites);
         }
@@ -212,7 +226,9 @@ impl Races {
             is_of_application: false,
         };
         sites.tell(&mut race);
-        self.all.push(race);
+        if !race.is_passed_over() {
+            self.all.push(race);
+        }
     }
 
     /// The log that turns a race around: all steps that do not depend on what came first, and what could have. What
@@ -263,14 +279,30 @@ impl Races {
             false => least,
         };
         let last = Some((race.process, last));
-        let cut = self
-            .trace
-            .cut_as(&ends, last, |at, steps| match &self.seen {
+        let cut = self.trace.cut_as(&ends, last, |at, steps| {
+            let steps = match &self.seen {
                 Some(seen) => seen.told(at, steps, turned),
                 None => steps.to_vec(),
-            });
+            };
+            match self.takers.ended.contains(&at) {
+                true => with_signal(steps),
+                false => steps,
+            }
+        });
         Ok(cut.log())
     }
+}
+
+/// The steps, in which an end says whose signal it is by, if it is known.
+fn with_signal(mut steps: Vec<Step>) -> Vec<Step> {
+    let by = steps.iter().find_map(|step| match step {
+        Step::Spent(spent) => spent.of,
+        _ => None,
+    });
+    if let (Some(Step::Exit(end)), Some(of)) = (steps.iter_mut().find(|step| step.is_exit()), by) {
+        *end = Some(Signal::End(of));
+    }
+    steps
 }
 
 impl Trace {

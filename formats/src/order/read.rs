@@ -187,6 +187,10 @@ struct Known {
     signals: Vec<(SentSignal, Option<(NameId, u64)>)>,
     /// When it began to trap exits, or ceased to.
     traps: Vec<(usize, bool)>,
+    /// Messages that its next receive has tried, and whether it has clauses for them.
+    tried: Vec<(Message, bool)>,
+    /// The same of its receives.
+    clauses: Vec<(Sited, Message, bool)>,
     /// How many of its steps it has made itself, of those that were looked at.
     own: (usize, usize),
 }
@@ -211,10 +215,22 @@ struct Partial {
 const TERM_MAX: u64 = 1 << 30;
 
 /// A step of a process that has a place in the code.
+#[derive(Clone, Copy)]
 enum Sited {
     Send(u32),
     Receive(Message),
     Timeout(u32),
+}
+
+impl Sited {
+    /// The step of the process at this place; `place` gives those of others.
+    fn at(self, of: usize, place: impl Fn(usize) -> Option<usize>) -> Option<At> {
+        Some(match self {
+            Sited::Send(number) => At::Send(of, number),
+            Sited::Receive(message) => At::Receive(of, message.moved(place)?),
+            Sited::Timeout(number) => At::Timeout(of, number),
+        })
+    }
 }
 
 impl Known {
@@ -243,6 +259,11 @@ impl Known {
 
     /// The place that was told before is that of this step.
     fn is_at_site(&mut self, step: Sited) {
+        if !matches!(step, Sited::Send(_)) {
+            let tried = self.tried.drain(..);
+            let clauses = tried.map(|(message, takes)| (step, message, takes));
+            self.clauses.extend(clauses);
+        }
         if let Some(site) = self.site.take() {
             self.sites.push((step, site));
         }
@@ -402,6 +423,17 @@ impl<'r> Reader<'r> {
                 what,
                 to: Id::Process(to),
             } => self.signal(me, what, to),
+            Event::OrderTried { label, takes } => {
+                if let Ok(message) = self.sent(label) {
+                    self.all[me].tried.push((message, takes != 0));
+                }
+            }
+            Event::OrderTriedTold { number, takes } => {
+                if let Ok(number) = u32::try_from(number) {
+                    let message = Message::told(number);
+                    self.all[me].tried.push((message, takes != 0));
+                }
+            }
             Event::OrderTraps { traps } => {
                 let known = &mut self.all[me];
                 let steps = known.own_steps();
@@ -650,12 +682,12 @@ impl<'r> Reader<'r> {
         let processes = order.iter().enumerate().filter_map(|(new, &old)| {
             let known = all[old].take()?;
             for (step, (function, line)) in known.sites {
-                let at = match step {
-                    Sited::Send(number) => At::Send(new, number),
-                    Sited::Receive(message) => At::Receive(new, message.moved(place)?),
-                    Sited::Timeout(number) => At::Timeout(new, number),
-                };
+                let at = step.at(new, place)?;
                 sites.insert(at, names.site(function, line));
+            }
+            for (step, message, takes) in known.clauses {
+                let (at, message) = (step.at(new, place)?, message.moved(place)?);
+                sites.insert_clause(at, message, takes);
             }
             for touched in known.touches {
                 let Touched { number, steps, .. } = touched;

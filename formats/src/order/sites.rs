@@ -37,6 +37,25 @@ pub enum At {
     Timeout(usize, u32),
 }
 
+impl At {
+    /// The receive of a race.
+    fn of_receive(process: usize, messages: &Messages) -> At {
+        match messages.taken {
+            Some(message) => At::Receive(process, message),
+            None => At::Timeout(process, messages.timeout),
+        }
+    }
+
+    /// The same of processes at other places.
+    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<At> {
+        Some(match self {
+            At::Send(process, number) => At::Send(place(process)?, number),
+            At::Receive(process, message) => At::Receive(place(process)?, message.moved(place)?),
+            At::Timeout(process, number) => At::Timeout(place(process)?, number),
+        })
+    }
+}
+
 /// The places in the code of the steps of a trace, as far as they were recorded.
 #[derive(Debug, Default)]
 pub struct Sites {
@@ -45,11 +64,24 @@ pub struct Sites {
     pub accesses: Accesses,
     /// Signals other than messages.
     pub(super) signals: SentSignals,
+    /// Whether receives have clauses for other messages than those that they took, as far as they have tried.
+    clauses: HashMap<(At, Message), bool>,
 }
 
 impl Sites {
     pub(super) fn insert(&mut self, at: At, site: Site) {
         self.steps.insert(at, site);
+    }
+
+    /// A receive has a clause for a message, or has none.
+    pub(super) fn insert_clause(&mut self, at: At, message: Message, has_one: bool) {
+        self.clauses.insert((at, message.without_what()), has_one);
+    }
+
+    /// Whether the receive of a race has a clause for the message that could have come first; nothing where it has not tried.
+    pub(super) fn has_clause(&self, process: usize, both: &Messages) -> Option<bool> {
+        let at = At::of_receive(process, both);
+        self.clauses.get(&(at, both.other.without_what())).copied()
     }
 
     /// No place is known.
@@ -74,10 +106,7 @@ impl Sites {
 
     /// Where the receive of a race is.
     fn of_receive(&self, process: usize, messages: &Messages) -> Option<&Site> {
-        self.get(match messages.taken {
-            Some(message) => At::Receive(process, message),
-            None => At::Timeout(process, messages.timeout),
-        })
+        self.get(At::of_receive(process, messages))
     }
 
     /// The places of a race: of messages, those of the receive, and of the sends of what was taken and of the other
@@ -121,20 +150,19 @@ impl Sites {
             .map(|(name, _)| to.get(name).copied())
             .collect();
         let place = |at: usize| places[at];
-        let steps = self.steps.into_iter().filter_map(|(at, site)| {
-            let at = match at {
-                At::Send(process, number) => At::Send(place(process)?, number),
-                At::Receive(process, message) => {
-                    At::Receive(place(process)?, message.moved(place)?)
-                }
-                At::Timeout(process, number) => At::Timeout(place(process)?, number),
-            };
-            Some((at, site))
-        });
+        let steps = self.steps.into_iter();
+        let steps = steps.filter_map(|(at, site)| Some((at.moved(place)?, site)));
+        let clauses = self
+            .clauses
+            .into_iter()
+            .filter_map(|((at, message), has_one)| {
+                Some(((at.moved(place)?, message.moved(place)?), has_one))
+            });
         Sites {
             steps: steps.collect(),
             accesses: self.accesses.moved(place),
             signals: self.signals.moved(place),
+            clauses: clauses.collect(),
         }
     }
 
@@ -154,6 +182,7 @@ impl Sites {
             let later = self.get(At::Receive(race.process, messages.other));
             let is_same = messages.is_same_message() || all[0].is_some() && all[0] == later;
             messages.is_same_receive = Some(is_same);
+            messages.has_clause = self.has_clause(race.process, messages);
         }
     }
 }

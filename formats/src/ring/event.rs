@@ -386,6 +386,10 @@ events! {
     107 = OrderSignal, "order_signal", Sites, { what: u64, to: Id };
     /// It begins to trap exits (1), or ceases to (0).
     108 = OrderTraps, "order_traps", Sites, { traps: u64 };
+    /// The receive that it makes next has a clause for the message `label`, which could have come first (1), or has none (0).
+    109 = OrderTried, "order_tried", Sites, { label: Label, takes: u64 };
+    /// The same of the message of this number, from 1, of those that no process has sent.
+    110 = OrderTriedTold, "order_tried_told", Sites, { number: u64, takes: u64 };
 }
 
 impl Event<'_> {

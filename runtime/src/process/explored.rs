@@ -193,8 +193,7 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::Bytes(_)
             | Told::Lost(_)
             | Told::EndedBy(_)
-            | Told::Signal(..)
-            | Told::Traps(_)
+            | Told::Aside(_)
             | Told::Spent(_) => return,
             _ => {}
         }

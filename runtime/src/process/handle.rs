@@ -49,6 +49,33 @@ fn down<'h>(
     heap.tuple(&[tag, reference, kind, item, reason])
 }
 
+/// What is monitored, as a `'DOWN'` tells of it: its kind, itself, and its node where it was known by a name.
+type Item = (Atom, Term<'static>, Option<Atom>);
+
+fn item_of(target: &Monitored) -> Option<Item> {
+    Some(match *target {
+        Monitored::Process(pid) => (am::process, pid.term(), None),
+        Monitored::Name(name, node, _) => (am::process, name.term(), Some(node)),
+        Monitored::Port(port) => (am::port, port.term(), None),
+        Monitored::NamedPort(name, node, _) => (am::port, name.term(), Some(node)),
+        Monitored::Elsewhere | Monitored::TimeOffset => return None,
+    })
+}
+
+/// The `'DOWN'` of a monitor of the process `pid`.
+fn word_of_down(
+    heap: &Heap,
+    (reference, pid): (RefNumbers, Pid),
+    tag: Option<Message>,
+    (kind, item, node): Item,
+    reason: Message,
+) -> Term<'_> {
+    let item = node.map_or(item, |node| heap.tuple(&[item, node.term()]));
+    let reference = reference_of(heap, reference, pid);
+    let reason = heap.attach(reason);
+    down(heap, reference, tag, [kind.term(), item, reason])
+}
+
 impl Process {
     /// The same at the start of a time slice. ERTS leaves messages alone then, unless there are other signals to handle:
     /// they are charged for when they are looked for.
@@ -364,21 +391,27 @@ impl Process {
         else {
             return;
         };
-        let (kind, item, node) = match origin.target {
-            Monitored::Process(pid) => (am::process, pid.term(), None),
-            Monitored::Name(name, node, _) => (am::process, name.term(), Some(node)),
-            Monitored::Port(port) => (am::port, port.term(), None),
-            Monitored::NamedPort(name, node, _) => (am::port, name.term(), Some(node)),
-            Monitored::Elsewhere | Monitored::TimeOffset => return,
+        let Some(item) = item_of(&origin.target) else {
+            return;
         };
         let source = Source::down_of(origin.target.process(), reason.term());
         let pid = self.pid();
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
-            let item = node.map_or(item, |node| heap.tuple(&[item, node.term()]));
-            let reference = reference_of(heap, reference, pid);
-            let reason = heap.attach(reason);
-            down(heap, reference, origin.tag, [kind.term(), item, reason])
+            word_of_down(heap, (reference, pid), origin.tag, item, reason)
         });
+    }
+
+    /// What the monitor `reference` would tell with this reason.
+    pub(super) fn word_of_down(&self, reference: RefNumbers, reason: Message) -> Option<Message> {
+        let relations = self.some_relations()?;
+        let origin = relations.origins.get(&reference)?;
+        let item = item_of(&origin.target)?;
+        let tag = origin.tag.as_ref().map(|tag| Message::copy_of(tag.term()));
+        Some(
+            Heap::detached().into_message(|heap| {
+                word_of_down(heap, (reference, self.pid()), tag, item, reason)
+            }),
+        )
     }
 
     /// The monitor `reference` was set on `item`, which is not here.

@@ -90,12 +90,16 @@ pub(crate) struct Mailbox {
     answers: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
-    #[expect(
-        clippy::box_collection,
-        reason = "most processes have none at any time"
-    )]
-    markers: Option<Box<Vec<Marker>>>,
+    rare: Option<Box<Rare>>,
     next_marker: u64,
+}
+
+/// What most mailboxes have not at any time.
+#[derive(Default)]
+struct Rare {
+    markers: Vec<Marker>,
+    /// The y registers of who examines a message that is lent.
+    lent_to: Vec<RawTerm>,
 }
 
 /// Room that an empty mailbox keeps.
@@ -123,8 +127,14 @@ impl Mailbox {
         let length = self.queue.len() - self.answers as usize;
         (if priority { self.priority } else { length }, length)
     }
+    /// The message at this place; answers do not count.
+    pub(super) fn at_place(&self, place: usize) -> Option<&Message> {
+        let counts = |slot: &&Slot| slot.mark != Mark::ANSWER;
+        let slot = self.queue.iter().filter(counts).nth(place)?;
+        Some(&slot.message)
+    }
     /// The place of the message at the save pointer, if it counts.
-    fn place_of_current(&self) -> Option<usize> {
+    pub(super) fn place_of_current(&self) -> Option<usize> {
         if self.answers == 0 {
             return Some(self.save);
         }
@@ -142,7 +152,7 @@ impl Mailbox {
         }
         // What was passed over stays so; the new message is still to be looked at.
         self.save = self.save.min(at);
-        for marker in self.markers.iter_mut().flat_map(|m| m.iter_mut()) {
+        for marker in self.markers_mut() {
             marker.at = marker.at.min(at);
         }
     }
@@ -179,6 +189,10 @@ impl Mailbox {
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Message> {
         self.queue.iter().map(|slot| &slot.message)
     }
+    fn markers_mut(&mut self) -> impl Iterator<Item = &mut Marker> {
+        self.rare.iter_mut().flat_map(|rare| &mut rare.markers)
+    }
+
     /// The next receive starts at the first message.
     pub(crate) fn restart(&mut self) {
         (self.save, self.has_looked, self.passed, self.is_marked) = (0, false, 0, false);
@@ -217,6 +231,38 @@ impl Mailbox {
                 visit(std::slice::from_mut(root));
             }
         }
+        if let Some(rare) = &mut self.rare {
+            visit(&mut rare.lent_to);
+        }
+    }
+
+    /// A message that is no part of it is examined in the place of the one at the save pointer, by code with these y
+    /// registers.
+    pub(super) fn lend(&mut self, message: Message, frame: Vec<RawTerm>) {
+        let slot = Slot::new(message, Mark::KEEPS);
+        self.queue.insert(self.save, slot);
+        self.attached += usize::from(self.save < self.attached);
+        self.is_examining = true;
+        self.rare.get_or_insert_default().lent_to = frame;
+    }
+
+    /// That message is gone; the y registers that the code had.
+    pub(super) fn take_lent(&mut self) -> Vec<RawTerm> {
+        self.queue.remove(self.save);
+        self.attached -= usize::from(self.save < self.attached);
+        self.examines_no_more();
+        let rare = self.rare.as_mut();
+        rare.map_or_else(Vec::new, |rare| std::mem::take(&mut rare.lent_to))
+    }
+
+    /// Registers hold no terms of a message any more.
+    pub(super) fn examines_no_more(&mut self) {
+        self.is_examining = false;
+    }
+
+    /// The message at the save pointer.
+    pub(super) fn current(&self) -> Option<&Message> {
+        self.queue.get(self.save).map(|slot| &slot.message)
     }
 
     /// Takes the message at the save pointer out.
@@ -230,7 +276,7 @@ impl Mailbox {
         if at < self.attached {
             self.attached -= 1;
         }
-        for marker in self.markers.iter_mut().flat_map(|m| m.iter_mut()) {
+        for marker in self.markers_mut() {
             if marker.at > at {
                 marker.at -= 1;
             }
@@ -294,6 +340,9 @@ impl Process {
     fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if self.stands_again() {
             return Ok(None);
+        }
+        if self.waits_to_try() {
+            self.fetch_signals()?;
         }
         while !self.mailbox.has_new() || self.awaits_end() {
             let has_fetched = self.fetch_signals()?;
@@ -422,7 +471,7 @@ impl Process {
         let id = mailbox.next_marker;
         mailbox.next_marker = id.wrapping_add(1);
         let at = mailbox.queue.len();
-        let markers = mailbox.markers.get_or_insert_default();
+        let markers = &mut mailbox.rare.get_or_insert_default().markers;
         if markers.len() == MARKERS {
             markers.remove(0);
         }
@@ -445,8 +494,7 @@ impl Process {
         let (Some(id), Some(reference)) = (id, numbers_of(reference)) else {
             return;
         };
-        let markers = self.mailbox.markers.iter_mut().flat_map(|m| m.iter_mut());
-        for marker in markers {
+        for marker in self.mailbox.markers_mut() {
             if marker.id == id {
                 marker.reference = Some(reference);
             }
@@ -458,10 +506,11 @@ impl Process {
         let Some(reference) = numbers_of(reference) else {
             return;
         };
-        if let Some(markers) = &mut self.mailbox.markers {
+        if let Some(rare) = &mut self.mailbox.rare {
+            let markers = &mut rare.markers;
             markers.retain(|marker| marker.reference != Some(reference));
-            if markers.is_empty() {
-                self.mailbox.markers = None;
+            if markers.is_empty() && rare.lent_to.is_empty() {
+                self.mailbox.rare = None;
             }
         }
     }
@@ -471,7 +520,7 @@ impl Process {
         let Some(reference) = numbers_of(reference) else {
             return;
         };
-        let markers = self.mailbox.markers.iter().flat_map(|m| m.iter());
+        let markers = self.mailbox.rare.iter().flat_map(|rare| &rare.markers);
         let at = markers
             .filter(|marker| marker.reference == Some(reference))
             .map(|marker| marker.at)

@@ -118,6 +118,7 @@ pub(crate) use spawn::{
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, WatchedBy, Watcher};
+pub(crate) use replay::Tries;
 pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};

@@ -59,6 +59,12 @@ fn is_sited() -> bool {
     ASKED.load(Ordering::Relaxed) & SITED != 0
 }
 
+/// Whether receives try other messages than the recorded ones: a run is followed, and places in the code are told.
+pub(crate) fn tries_others() -> bool {
+    let both = SITED | FOLLOWED;
+    ASKED.load(Ordering::Relaxed) & both == both
+}
+
 /// Whether a recorded run is followed.
 pub(crate) fn is_followed() -> bool {
     ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
@@ -181,13 +187,30 @@ pub(crate) enum Told {
     Lost(Pid),
     /// The signal that ends it is of this process.
     EndedBy(Pid),
+    /// What is no step, and told with the places of steps.
+    Aside(Aside),
+    /// What it has spent by its end, which comes next.
+    Spent(Spent),
+    Exit,
+}
+
+/// What is told of a process with the places of its steps, and is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aside {
     /// It sends such a signal to this process.
     Signal(SignalKind, Pid),
     /// It begins to trap exits, or ceases to.
     Traps(bool),
-    /// What it has spent by its end, which comes next.
-    Spent(Spent),
-    Exit,
+    /// The receive that it makes next would take this message, or not.
+    Tried(Tried, bool),
+}
+
+/// A message that a receive has tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tried {
+    Sent(Sending),
+    /// No process has sent it: its number among those of its receiver.
+    Told(u32),
 }
 
 /// A step that a process makes itself.
@@ -392,15 +415,25 @@ impl Process {
     /// It sends a signal other than a message, where that is told.
     pub(super) fn tells_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.tells_site() {
-            probes().ordered(self.pid(), Told::Signal(kind, to));
+            self.tells_aside(Aside::Signal(kind, to));
         }
     }
 
     /// It is about to trap exits, or to cease to, where that is told.
     pub(crate) fn tells_traps(&self, traps: bool) {
         if traps != self.flags.get().trap_exit && self.tells_site() {
-            probes().ordered(self.pid(), Told::Traps(traps));
+            self.tells_aside(Aside::Traps(traps));
         }
+    }
+
+    /// The receive that it makes next would take this message, or not.
+    pub(super) fn has_tried(&self, message: Tried, takes: bool) {
+        self.own_order().tell_rest(self.pid());
+        self.tells_aside(Aside::Tried(message, takes));
+    }
+
+    fn tells_aside(&self, aside: Aside) {
+        probes().ordered(self.pid(), Told::Aside(aside));
     }
 
     /// It makes a step of its own, other than sending.

@@ -97,6 +97,8 @@ pub(crate) trait Probes: Send + Sync {
     fn ordered(&self, pid: Pid, told: order::Told);
     /// A process is about to make a step, where the places in the code are recorded.
     fn sited(&self, p: &Process);
+    /// Whether one of the innermost functions that a process is in is no library's.
+    fn is_in_application(&self, p: &Process) -> bool;
     /// A process is about to make its access of this number, to this and maybe to others, in that place in the code.
     fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>);
     /// A process goes into hibernation: its frames are gone.

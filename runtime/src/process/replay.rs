@@ -16,6 +16,7 @@ mod spent;
 pub(crate) mod stop;
 #[cfg(test)]
 mod tests;
+mod tries;
 mod watch;
 
 use std::fmt;
@@ -46,6 +47,8 @@ use identities::Identities;
 pub(crate) use identities::last_port;
 pub(super) use identities::{last_pid, pid_of_child, pid_of_root};
 pub(crate) use spent::tell_spent;
+use tries::Trial;
+pub(crate) use tries::Tries;
 
 /// The run that is followed.
 struct Plan {
@@ -168,6 +171,8 @@ pub(super) struct Follows {
     held: Held,
     /// The input that it waits for.
     input: Option<input::Input>,
+    /// What the receive that it is at has still to try.
+    trial: Option<Box<Trial>>,
 }
 
 /// A process has been spawned: it follows the recorded process of its parent's spawn.
@@ -197,6 +202,7 @@ impl Plan {
             ended_by: self.trace.processes[index].ended_by(),
             held: Held::default(),
             input: None,
+            trial: None,
         });
         self.begins(index);
     }
@@ -417,6 +423,9 @@ impl Process {
                 number: OUTSIDE, ..
             } if plan.has_contents() => follows.held.put_outside(signal),
             signal => follows.held.push(plan, source, signal),
+        }
+        if follows.waits_to_try() {
+            self.shared.wake();
         }
         drop(follows);
         self.deliver_due()

@@ -60,6 +60,9 @@ impl Probes for Tracing {
     fn sited(&self, p: &Process) {
         record::sited(p);
     }
+    fn is_in_application(&self, p: &Process) -> bool {
+        record::is_in_application(p)
+    }
     fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>) {
         match explored::is_on() {
             true => explored::accesses(

@@ -160,7 +160,8 @@ function makeRaces() {
 
   function show(race) {
     link.set("race", race.number);
-    const same = race.is_same === null ? [] : [race.is_same ? "The same receive took the other message later." : "The receive may have no clause for the other message."];
+    const known = race.is_same ? "The same receive took the other message later." : "The receive may have no clause for the other message.";
+    const same = race.is_same === null ? [] : [race.has_clause ? "The receive has a clause for the other message." : known];
     const goTo = (message, name) => (message !== null && message.at >= 0
       ? [make("button", { type: "button", onclick: () => go.message(message.at) }, `Go to ${name}`)] : []);
     say(detail, [

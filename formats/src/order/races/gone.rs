@@ -43,6 +43,7 @@ impl Races {
                     timeout: timeouts[step],
                     other: Message::Told(other),
                     is_same_receive: None,
+                    has_clause: None,
                 };
                 found.push((step, both));
             }

@@ -149,6 +149,29 @@ fn places_in_the_code_rank_races() {
 }
 
 #[test]
+fn a_message_that_a_receive_has_no_clause_for_does_not_race() {
+    let trace = parsed(TRACE);
+    let all = trace.clone().races(&Sites::default()).expect("races").all;
+    let [first, second] = [&all[0], &all[1]].map(messages);
+    let mut sites = Sites::default();
+    let at = At::Receive(1, first.taken.expect("a message"));
+    sites.insert(
+        at,
+        Site {
+            function: "m:f/0".into(),
+            line: 2,
+            is_of_application: true,
+        },
+    );
+    sites.insert_clause(at, first.other, false);
+    sites.insert_clause(at, second.other, true);
+    let left = trace.races(&sites).expect("races").all;
+    assert_eq!(left.len(), all.len() - 1);
+    assert_eq!(messages(&left[0]).other, second.other);
+    assert_eq!(messages(&left[0]).has_clause, Some(true));
+}
+
+#[test]
 fn who_was_gone_could_have_been_there() {
     let text = "{p0, [spawn(p0.1), receive(t0:1, p0.1, gone), send(l0:1), receive(l0.1:1)]}\n\
                 {p0.1, [send(l0.1:1), exit]}";

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
 use crate::interp::regs::Regs;
-use crate::process::{Outcome, Process, Saved, WaitTimeout, explored, order, turns};
+use crate::process::{Outcome, Process, Saved, Tries, WaitTimeout, explored, order, turns};
 use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// Whether the receive in which the process looks at messages can time out: one that waits for `infinity` cannot.
@@ -56,6 +56,18 @@ fn place_of_wait(p: &Process) -> Option<CodeAddress> {
     Some(unsafe { read::LoopRec::at(pc, word) }.wait())
 }
 
+/// The code takes a message, or passes it over: if it was only to try it, where it goes on.
+#[inline]
+fn ends_try(r: &mut Regs<'_>, takes: bool) -> Option<CodeAddress> {
+    if !order::tries_others() {
+        return None;
+    }
+    r.swap_out();
+    let again = r.p.ends_try(takes);
+    r.swap_in();
+    again
+}
+
 arms! {
     /// `loop_rec`
     fn loop_rec(r, i: LoopRec) {
@@ -69,14 +81,25 @@ arms! {
         // Who asks it meanwhile where it is, a purge of its code for one, is told.
         r.p.pc.set(r.pc);
         match r.p.peek_message().map(|it| it.map(|message| message.raw().0)) {
-            Ok(Some(message)) => {
-                r.swap_in();
-                *r.x = message;
-                r.next(i)
-            }
             Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
-            Ok(None) => {
+            Ok(seen) => {
+                let seen = match r.p.tries() {
+                    Tries::Nothing => seen,
+                    Tries::This(other) => Some(other.0),
+                    Tries::Again => {
+                        r.swap_in();
+                        return r.jump(r.pc);
+                    }
+                    Tries::Later => {
+                        r.swap_in();
+                        return r.pause(Outcome::Wait, 0);
+                    }
+                };
                 r.swap_in();
+                if let Some(message) = seen {
+                    *r.x = message;
+                    return r.next(i);
+                }
                 if r.p.is_stopped() {
                     r.p.wait();
                     return r.pause(Outcome::Wait, 0);
@@ -99,6 +122,9 @@ arms! {
 
     /// `loop_rec_end`
     fn loop_rec_end(r, i: LoopRecEnd) {
+        if let Some(again) = ends_try(r, false) {
+            return r.jump(again);
+        }
         r.fcalls -= r.p.next_message();
         r.jump(i.again())
     }
@@ -141,6 +167,9 @@ arms! {
 
     /// `remove_message`. It is collected soon, when the message may be garbage.
     fn remove_message<SAVES>(r, i: RemoveMessage) {
+        if let Some(again) = ends_try(r, true) {
+            return r.jump(again);
+        }
         if SAVES {
             r.p.save_call(Saved::Receive);
         }

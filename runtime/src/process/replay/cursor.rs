@@ -88,6 +88,25 @@ impl Cursor {
         self.delivery = next_delivery(steps, self.delivery + 1);
     }
 
+    /// The place of its next step.
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Whether the recorded message is at this place of the queue.
+    pub(super) fn is_at(&self, at: usize, message: &Message) -> bool {
+        self.queue
+            .get(at)
+            .is_some_and(|it| it.as_ref() == Some(message))
+    }
+
+    /// Where the recorded message is in the queue, if it is.
+    pub(super) fn place_of(&self, message: &Message) -> Option<usize> {
+        self.queue
+            .iter()
+            .position(|it| it.as_ref() == Some(message))
+    }
+
     /// Its next step.
     pub(super) fn next<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
         steps.get(self.step)

@@ -79,15 +79,20 @@ impl Held {
         }
     }
 
+    /// The same, which stays.
+    pub(super) fn get(&self, plan: &Plan, due: &Message) -> Option<&(Source, Signal)> {
+        match due {
+            Message::Sent { from, number } => self.all.get(self.sent.get(&(*from, *number))?),
+            Message::Told(_) => {
+                let mut others = self.others.iter().filter_map(|at| self.all.get(at));
+                others.find(|(source, _)| plan.is(due, source))
+            }
+        }
+    }
+
     /// Whether the recorded message has come.
     pub(super) fn has(&self, plan: &Plan, due: &Message) -> bool {
-        match due {
-            Message::Sent { from, number } => self.sent.contains_key(&(*from, *number)),
-            Message::Told(_) => self.others.iter().any(|at| {
-                let held = self.all.get(at);
-                held.is_some_and(|(source, _)| plan.is(due, source))
-            }),
-        }
+        self.get(plan, due).is_some()
     }
 
     /// The exit signal of a process that the recorded one has lost, if it has come.

@@ -33,7 +33,7 @@ fn watch() {
         if stop::has_stopped() {
             return;
         }
-        let now = (plan.progress.load(Ordering::Relaxed), reductions());
+        let now = done(plan);
         quiet = match now == seen && !outside::has_programs() {
             true => quiet + 1,
             false => 0,
@@ -47,11 +47,11 @@ fn watch() {
     }
 }
 
-fn reductions() -> u64 {
+/// How much has been done: steps and deliveries, and reductions.
+pub(super) fn done(plan: &Plan) -> (u64, u64) {
     let counters = machine().counters.iter();
-    counters
-        .map(|counters| counters.reductions.load(Ordering::Relaxed))
-        .sum()
+    let reductions = counters.map(|counters| counters.reductions.load(Ordering::Relaxed));
+    (plan.progress.load(Ordering::Relaxed), reductions.sum())
 }
 
 /// A process that waits for its turn.

@@ -13,7 +13,7 @@ use crate::loader::module::Mfa;
 use crate::process::Process;
 use crate::process::access::{Access, Part, Shared, Touch};
 use crate::process::answer;
-use crate::process::order::{self, RECORDED, SITED, Sending, Told};
+use crate::process::order::{self, Aside, RECORDED, SITED, Sending, Told, Tried};
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
 
@@ -27,6 +27,16 @@ pub(in crate::trace) fn sited(p: &Process) {
     if let Some(recorder) = recorder() {
         recorder.tell(p.pid(), &recorder.site(p));
     }
+}
+
+/// Whether one of the innermost functions that a process is in is no library's.
+pub(in crate::trace) fn is_in_application(p: &Process) -> bool {
+    recorder().is_some_and(|recorder| {
+        let lines = exception::lines(p, DEPTH);
+        lines
+            .iter()
+            .any(|(mfa, _)| recorder.is_of_application(*mfa))
+    })
 }
 
 /// A process is about to make its access of this number.
@@ -50,12 +60,16 @@ impl Recorder {
     /// Where a process is: in the innermost function that is no library's, or else in the innermost one.
     fn site(&self, p: &Process) -> RingEvent<'static> {
         let lines = exception::lines(p, DEPTH);
-        let is_of_application = |(mfa, _): &&(Mfa, u32)| self.origin(mfa.module) == Origin::App;
-        let site = lines.iter().find(is_of_application).or(lines.first());
+        let own = lines.iter().find(|(mfa, _)| self.is_of_application(*mfa));
+        let site = own.or(lines.first());
         let (function, line) = site.map_or((NameId::NONE, 0), |(mfa, line)| {
             (self.function(*mfa), (*line).into())
         });
         RingEvent::OrderSite { function, line }
+    }
+
+    fn is_of_application(&self, function: Mfa) -> bool {
+        self.origin(function.module) == Origin::App
     }
 
     fn access(&self, pid: Pid, number: u64, touch: &Touch<'_>) {
@@ -198,17 +212,11 @@ pub(crate) fn event_of(
             since,
         },
         Told::Accesses(count) => RingEvent::OrderAccesses { count },
-        Told::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
-        Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
-        Told::Signal(kind, to) => RingEvent::OrderSignal {
-            what: kind as u64,
-            to: id_of(to),
-        },
-        Told::Traps(traps) => RingEvent::OrderTraps {
-            traps: traps.into(),
-        },
         Told::Spent(spent) => event_of_spent(spent),
         Told::Exit => RingEvent::OrderExit {},
+        Told::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
+        Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
+        Told::Aside(aside) => event_of_aside(aside),
     }
 }
 
@@ -223,6 +231,27 @@ fn event_of_answer(function: NameId, difference: u64) -> RingEvent<'static> {
         None => RingEvent::OrderAnswer {
             function,
             difference,
+        },
+    }
+}
+
+#[cold]
+fn event_of_aside(aside: Aside) -> RingEvent<'static> {
+    match aside {
+        Aside::Signal(kind, to) => RingEvent::OrderSignal {
+            what: kind as u64,
+            to: id_of(to),
+        },
+        Aside::Traps(traps) => RingEvent::OrderTraps {
+            traps: traps.into(),
+        },
+        Aside::Tried(Tried::Sent(sending), takes) => RingEvent::OrderTried {
+            label: label_of(sending),
+            takes: takes.into(),
+        },
+        Aside::Tried(Tried::Told(number), takes) => RingEvent::OrderTriedTold {
+            number: number.into(),
+            takes: takes.into(),
         },
     }
 }
