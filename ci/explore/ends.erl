@@ -3,7 +3,7 @@
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
          asked_late/0, killed/0, killed_between/0, killed_late/0, killed_in_time/0, killed_or_told/0, killed_by_a_link/0, unlinked/0,
-         alive/0, looked_at/0, crashes_late/0, lost/0, lost_or_gone/0, asked_normally/0, ceases/0]).
+         alive/0, alive_for_some/0, alive_no_more/0, looked_at/0, crashes_late/0, lost/0, lost_or_gone/0, asked_normally/0, ceases/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -156,11 +156,24 @@ unlinked() ->
     Pid ! go,
     ok.
 
-%% Whether it is alive is not turned around.
+%% It is alive, or has ended: 2.
 alive() ->
     Pid = spawn(fun() -> ok end),
     _ = is_process_alive(Pid),
     ok.
+
+%% Two ask whether it is alive, and each finds it so or not; a third one monitors it, and finds it there or gone: 8.
+alive_for_some() ->
+    Pid = spawn(fun() -> ok end),
+    [spawn(fun() -> is_process_alive(Pid) end) || _ <- [1, 2]],
+    spawn(fun() -> monitor(process, Pid) end),
+    ok.
+
+%% It is not alive behind an exit signal of who asks, which is not turned around.
+alive_no_more() ->
+    Pid = spawn(fun() -> receive never -> ok end end),
+    exit(Pid, kill),
+    false = is_process_alive(Pid).
 
 %% What it is told of another process is not turned around.
 looked_at() ->

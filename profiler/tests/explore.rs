@@ -425,7 +425,10 @@ fn what_is_not_turned_around_is_said() {
             "ends:ceases",
             "exit signals to processes that cease to trap exits",
         ),
-        ("ends:alive", "whether processes are alive"),
+        (
+            "ends:alive_no_more",
+            "whether processes are alive that get exit signals",
+        ),
         ("ends:looked_at", "what processes are told of others"),
     ] {
         let (output, json) = explore(&place, call, &[]);
@@ -486,6 +489,8 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("lost", 3, None),
         ("lost_or_gone", 4, None),
         ("asked_normally", 4, None),
+        ("alive", 2, None),
+        ("alive_for_some", 8, None),
     ];
     are_turned_around("ends", &rows);
 }

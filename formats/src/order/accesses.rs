@@ -216,6 +216,7 @@ impl Object {
             Shared::Timer => "timer",
             Shared::Named => "named",
             Shared::Trapping => "trap_exit",
+            Shared::Alive => "alive",
         }
     }
 
@@ -229,7 +230,8 @@ impl Object {
             | Shared::Nobody
             | Shared::Timer
             | Shared::Named
-            | Shared::Trapping => "the part",
+            | Shared::Trapping
+            | Shared::Alive => "the part",
             Shared::Atomics | Shared::Counters => "place",
         }
     }
@@ -248,6 +250,7 @@ impl fmt::Display for Object {
             Shared::Timer => f.write_str("a timer"),
             Shared::Named => f.write_str("the name of a process"),
             Shared::Trapping => f.write_str("whether a process traps exits"),
+            Shared::Alive => f.write_str("whether a process is alive"),
         }
     }
 }

@@ -26,10 +26,12 @@ pub enum Shared {
     Named = 10,
     /// Whether a process traps exits, in an exploration.
     Trapping = 11,
+    /// Whether a process is alive, as who asks for that sees it, in an exploration.
+    Alive = 12,
 }
 
 impl Shared {
-    const ALL: [Shared; 11] = [
+    const ALL: [Shared; 12] = [
         Shared::Table,
         Shared::Name,
         Shared::Names,
@@ -41,6 +43,7 @@ impl Shared {
         Shared::Timer,
         Shared::Named,
         Shared::Trapping,
+        Shared::Alive,
     ];
 }
 

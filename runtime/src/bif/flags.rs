@@ -1,7 +1,7 @@
 //! The BIFs `process_flag`, which set a process's flags.
 
 use super::process::reply;
-use super::{GuardResult, Next, Raise, badarg, badopt, bifs};
+use super::{GuardResult, Next, Raise, badarg, badopt, bifs, calls_again};
 use crate::process::refs::make_ref;
 use crate::process::{
     Control, Exception, MaxHeap, Process, Signal, ask, explored, min_heap_words, options,
@@ -18,13 +18,17 @@ bifs! {
 const MOST_SAVED_CALLS: usize = 10_000;
 
 fn process_flag_2(p: &mut Process) -> Next {
+    if p.x(0) == am::trap_exit
+        && let Err(control) = may_trap_exits(p)
+    {
+        return calls_again(p, &control);
+    }
     let size = p.x(1).as_index();
     let old = match (p.x(0).as_atom(), size) {
         (Some(am::fullsweep_after), Some(new)) => p.set_fullsweep_after(new),
         (Some(am::min_heap_size), Some(new)) => p.set_min_heap_words(new.max(min_heap_words())),
         (Some(am::min_bin_vheap_size), Some(new)) => p.set_min_bin_vheap_words(new),
         (Some(am::max_heap_size), _) => return set_max_heap(p),
-        (Some(am::trap_exit), _) if !may_trap_exits(p) => return Next::Wait,
         _ => {
             let result = process_flag(p, [p.x(0), p.x(1)]);
             return match result {
@@ -46,20 +50,13 @@ fn process_flag_2(p: &mut Process) -> Next {
 }
 
 /// Whether `p` may begin to trap exits, or cease to, as it asks for; else it calls again.
-fn may_trap_exits(p: &Process) -> bool {
+fn may_trap_exits(p: &Process) -> Result<(), Control<'static>> {
     let Some(traps) = p.x(1).as_bool() else {
-        return true;
+        return Ok(());
     };
-    match explored::is_to_trap(p, traps) {
-        Ok(()) => {
-            p.tells_traps(traps);
-            return true;
-        }
-        // Nobody else wakes who only gives up its time slice.
-        Err(Control::Yield) => p.shared().wake(),
-        Err(_) => {}
-    }
-    false
+    explored::is_to_trap(p, traps)?;
+    p.tells_traps(traps);
+    Ok(())
 }
 
 fn set_max_heap(p: &mut Process) -> Next {

@@ -13,6 +13,7 @@
 //!
 //! An exception is a value, [`Raise`], and [`Leave`] is either. Source of names and kinds: `bif.tab`, OTP 29.
 
+mod alive;
 mod atomics;
 mod binary;
 mod binary_search;
@@ -71,7 +72,17 @@ pub(crate) use send::wait_for_port;
 pub(crate) mod code;
 
 pub(crate) use crate::code::bif::{Bif, all, find};
+use crate::process::Process;
 pub(crate) use crate::process::{
     BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, notsup, system_limit,
     tagged,
 };
+
+/// A function that could not do yet what it is to do calls again.
+fn calls_again(p: &Process, control: &Control<'_>) -> Next {
+    // Nobody else wakes who only gives up its time slice.
+    if matches!(control, Control::Yield) {
+        p.shared().wake();
+    }
+    Next::Wait
+}

@@ -9,8 +9,8 @@ use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::replay::Word;
 use crate::process::{
-    Alias, AliasEnd, CONTEXT_REDS, Class, Due, Monitored, Origin, PauseWords, Peer, Process,
-    SYSTEM, Signal, ask, deliver, exists, explored, is_of_old_incarnation, order, registry, send,
+    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
+    Signal, ask, deliver, exists, explored, is_of_old_incarnation, order, registry, send,
 };
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, View, am, tag};
@@ -40,8 +40,6 @@ bifs! {
     bif erlang:"exit_signal"/3 => exit_signal_3, ordered;
     bif erlang:"processes"/0 => processes_0, answer;
     bif erts_internal:"processes_next"/1 => processes_next_1, answer;
-    xbif erlang:"is_process_alive"/1 => is_process_alive_1, answer;
-    bif erts_internal:"is_process_alive"/2 => is_process_alive_2, unrecorded;
     bif erlang:"group_leader"/0 => group_leader_0, own;
     bif erts_internal:"group_leader"/2 => group_leader_2, ordered;
     bif erts_internal:"group_leader"/3 => group_leader_3, ordered;
@@ -66,7 +64,7 @@ fn await_run_trap_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     }
 }
 
-fn local_pid(term: Term<'_>) -> Result<Pid, Raise<'static>> {
+pub(super) fn local_pid(term: Term<'_>) -> Result<Pid, Raise<'static>> {
     term.as_pid().ok_or_else(badarg)
 }
 
@@ -417,7 +415,7 @@ fn monitor<'p>(
 }
 
 /// Is it a pid, port or reference of another node, or of an old incarnation of this one?
-fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
+pub(super) fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
     term.as_external()
         .is_some_and(|external| external.kind() == kind)
 }
@@ -651,48 +649,8 @@ fn processes_next_1<'p>(p: &'p Process, [iterator]: [Term<'p>; 1]) -> BifResult<
     }
 }
 
-fn is_process_alive_1(p: &mut Process) -> Next {
-    let pid = p.x(0);
-    if is_of_old_incarnation(pid) && is_elsewhere(pid, tag::EXTERNAL_PID) {
-        p.set_x(0, Term::bool(false));
-        return Next::Return;
-    }
-    let Some(pid) = pid.as_pid() else {
-        p.store_exception(Class::Error, am::badarg);
-        return Next::Raise;
-    };
-    let is_me = pid == p.pid();
-    if is_me || !order::is_asked() && !exists(pid) {
-        p.set_x(0, Term::bool(is_me));
-        return Next::Return;
-    }
-    // Its answer comes behind the signals already sent to it.
-    let ask = export(am::erts_internal, am::is_process_alive, 1);
-    p.pc.set(ask.address());
-    Next::Call
-}
-
-fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> BifResult<'p> {
-    let pid = local_pid(pid)?;
-    let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
-    let asker = p.pid();
-    if explored::is_on() {
-        explored::is_beyond("whether processes are alive");
-    }
-    if let Some(recorded) = p.recorded_in_hand() {
-        reply(asker, reference, recorded.term());
-        return Ok(am::ok.term());
-    }
-    let request = Signal::request(move |p| {
-        let alive = p.is_some_and(|p| !p.is_exiting());
-        reply(asker, reference, Term::bool(alive));
-    });
-    ask_or_answer(p, pid, request);
-    Ok(am::ok.term())
-}
-
 /// Asks a process; one that is gone is answered for.
-fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
+pub(super) fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
     if let Err(request) = ask(p, pid, request) {
         request.answer_for_gone(pid);
     }

@@ -30,6 +30,7 @@ pub(crate) const FAMILIES: &[&[Bif]] = &[
     super::ets_select::TABLE,
     super::ets_update::TABLE,
     super::external::TABLE,
+    super::alive::TABLE,
     super::flags::TABLE,
     super::halt::TABLE,
     super::lists::TABLE,

@@ -63,6 +63,8 @@ pub(crate) enum Shared {
     Named,
     /// Whether a process traps exits, in a run of an exploration.
     Trapping,
+    /// Whether a process is alive, as who asks for that sees it.
+    Alive,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.

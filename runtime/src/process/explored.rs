@@ -27,8 +27,8 @@ pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
 pub(in crate::process) use traps::{calls_exit, exit_arrives, settle};
 pub(crate) use traps::{is_to_trap, looks_for_exiting, traps_from_the_beginning};
 pub(crate) use watches::{
-    Watch, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked, looks_for_peer,
-    monitors,
+    Watch, asks_alive, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked,
+    looks_for_peer, monitors,
 };
 pub(in crate::process) use watches::{end_of_nobody, gives_up_link, goes};
 

@@ -3,13 +3,15 @@
 //! What a process is told where it monitors, or links to, another one depends on whether that one has ended. So its end is
 //! a change of an object of its own, and a monitor or a link a read of this.
 
+use beamline_formats::order::Ends;
+
 use super::super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
 use super::super::refs::RefNumbers;
 use super::super::registry::whether_named;
 use super::super::{Control, Process, exists};
 use super::timers::is_about_to_go_off;
 use super::traps::whether_trapping;
-use super::{is_on, is_timer, kept};
+use super::{is_beyond, is_on, is_timer, kept};
 use crate::term::{Pid, Term, am};
 
 /// A monitor or a link: a process is told of the end of another one.
@@ -60,6 +62,8 @@ impl Watch {
 /// What stands for the end of each process, and for that of nobody.
 static ENDS: ObjectsOf<Pid> = ObjectsOf::new();
 static NOBODY: Object = Object::new();
+/// The same as who only asks whether a process is alive sees it, and is told of no end.
+static ALIVE: ObjectsOf<Pid> = ObjectsOf::new();
 
 /// `p` is about to do what depends on whether another process has ended: it links to it, or monitors it.
 ///
@@ -69,6 +73,36 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
     match is_on() && of != p.pid() {
         true => p.accesses(end_of(of, Access::Read)),
         false => Ok(()),
+    }
+}
+
+/// `p` asks whether another process is alive. Nothing where it has to ask that one: no exploration is on, or it has sent
+/// an exit signal that may end it, and the answer comes behind that.
+///
+/// # Errors
+/// As [`looks_for`].
+pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'static>> {
+    if !is_on() {
+        return Ok(None);
+    }
+    let may_end = kept(|kept| {
+        let mut calls = kept.exit_calls.iter();
+        calls.any(|(by, _, to, ends)| (*by, *to) == (p.pid(), of) && *ends != Ends::Nobody)
+    });
+    if may_end == Some(true) {
+        is_beyond("whether processes are alive that get exit signals");
+        return Ok(None);
+    }
+    p.accesses(whether_alive(of, Access::Read))?;
+    Ok(Some(exists(of)))
+}
+
+fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
+    Touch {
+        object: ALIVE.of(pid),
+        access,
+        shared: Shared::Alive,
+        part: Part::All,
     }
 }
 
@@ -124,7 +158,11 @@ pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
                 true => linked_to(p.pid()),
                 false => Vec::new(),
             };
-            let mut touches = vec![end_of(p.pid(), Access::Write), whether_named(p.pid())];
+            let mut touches = vec![
+                end_of(p.pid(), Access::Write),
+                whether_alive(p.pid(), Access::Write),
+                whether_named(p.pid()),
+            ];
             touches.extend(linked.iter().map(|by| whether_trapping(*by, Access::Read)));
             p.accesses_all(&touches)?;
             links_are_lost(p.pid(), &linked);

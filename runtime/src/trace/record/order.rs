@@ -83,7 +83,8 @@ impl Recorder {
             | Shared::Nobody
             | Shared::Timer
             | Shared::Named
-            | Shared::Trapping => NameId::NONE,
+            | Shared::Trapping
+            | Shared::Alive => NameId::NONE,
         };
         let text = match touch.part {
             Part::All => String::new(),
@@ -138,6 +139,7 @@ pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
             Shared::Timer => Kind::Timer,
             Shared::Named => Kind::Named,
             Shared::Trapping => Kind::Trapping,
+            Shared::Alive => Kind::Alive,
         },
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),
