@@ -85,7 +85,7 @@ enum Verb {
     /// Print what processes did to each other in a recorded run.
     #[command(after_help = trace::EXAMPLES)]
     Trace(trace::Arguments),
-    /// Print which other messages could have come first at each receive of a recorded run.
+    /// Print which messages, accesses and exit signals of a recorded run could have come first.
     #[command(after_help = races::EXAMPLES, override_usage = "beamline races [OPTIONS] FILE [-- COMMAND...]")]
     Races(races::Arguments),
     /// Run a call or a program in every order of its messages and accesses to tables and names, and find those in which it fails.

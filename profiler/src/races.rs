@@ -1,5 +1,5 @@
-//! `beamline races` prints which other messages could have come first at each receive of a recorded run, and which accesses
-//! to what processes share could have come the other way round.
+//! `beamline races` prints which other messages could have come first at each receive of a recorded run, which accesses to
+//! what processes share could have come the other way round, and which exit signals could have come earlier.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -42,14 +42,14 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "prefix")]
     json: bool,
     /// Write the log that turns the race of this number around, for beamline replay: the steps that do not depend on what
-    /// came first, and the receive of the other message, or the other access.
+    /// came first, and the receive of the other message, the other access, or the end by the exit signal.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["all", "processes"])]
     prefix: Option<usize>,
     /// With --prefix, write to FILE [default: standard output].
     #[arg(short, long, value_name = "FILE", requires = "prefix")]
     output: Option<PathBuf>,
     /// Do not run the command again. A recording without the events sites does not tell where in the code its steps are,
-    /// and what processes access; a replay finds out.
+    /// what processes access, what exit signals they send, and what receives have clauses for; a replay finds out.
     #[arg(long)]
     no_replay: bool,
     #[command(flatten)]
