@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::order::{
-    Access, Accessed, Before, EarlierEnd, Kind, Message, Messages, Pair, RACES_MAX, Race, Races,
-    Site, Sites, Trace,
+    Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, RACES_MAX, Race, Races, Site,
+    Sites, Trace,
 };
 use beamline_formats::ring::{Group, Recording};
 use clap::Args;
@@ -331,9 +331,9 @@ impl<'a> Told<'a> {
         let trace = &self.races.trace;
         let [_, act_site, signal_site] = self.sites.of_race(race);
         let (fate, message) = match end.before {
-            Before::Send(_) | Before::Spawn(_) | Before::Access(_) => ("ended", None),
-            Before::Exit => ("late", None),
-            Before::Trap(message) => ("message", Some(trace.message(race.process, &message))),
+            Act::Send(_) | Act::Spawn(_) | Act::Access(_) => ("ended", None),
+            Act::Exit => ("late", None),
+            Act::Trap(message) => ("message", Some(trace.message(race.process, &message))),
         };
         EndJson {
             number,
@@ -481,13 +481,13 @@ impl<'a> Told<'a> {
         let sender = self.process(end.signal.of);
         let more = more_of_the_kind(kind.more);
         let signal = match end.before {
-            Before::Send(_) | Before::Spawn(_) | Before::Access(_) => {
+            Act::Send(_) | Act::Spawn(_) | Act::Access(_) => {
                 format!("the exit signal of {sender}, which ended it later, could have come first")
             }
-            Before::Exit => {
+            Act::Exit => {
                 format!("an exit signal of {sender} came too late; it could have come first")
             }
-            Before::Trap(message) => {
+            Act::Trap(message) => {
                 let message = trace.message(race.process, &message);
                 format!(
                     "{message}, an exit signal of {sender}, could have come first, and ended it"

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::tables::{Tables, missing};
 use crate::order::{
-    Access, Accessed, Before, EarlierEnd, Kind, Message, Messages, Pair, Race, Races, Site, Sites,
+    Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, Race, Races, Site, Sites,
     Step, Trace,
 };
 use crate::ring::{Group, Id, Recording};
@@ -169,6 +169,20 @@ struct One {
     at: i64,
 }
 
+impl One {
+    /// One that is none of the page's messages.
+    fn beside(label: String, from: u32, site: Option<&Site>) -> One {
+        One {
+            label,
+            from,
+            is_end: false,
+            is_change: None,
+            site: text(site),
+            at: -1,
+        }
+    }
+}
+
 struct ToPage<'r, F> {
     races: &'r Races,
     sites: &'r Sites,
@@ -220,14 +234,7 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
     fn act(&self, race: &Race, end: EarlierEnd) -> One {
         let trace = &self.races.trace;
         let (of, label) = (race.process, trace.act(race.process, end.before));
-        One {
-            label,
-            from: 0,
-            is_end: false,
-            is_change: None,
-            site: text(self.sites.of_act(of, end.before)),
-            at: -1,
-        }
+        One::beside(label, 0, self.sites.of_act(of, end.before))
     }
 
     /// The exit signal that could have come first.
@@ -235,17 +242,11 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
         let [.., site] = self.sites.of_race(race);
         let pid = self.races.trace.processes[end.signal.of].pid;
         let label = match end.before {
-            Before::Trap(message) => self.races.trace.message(race.process, &message),
+            Act::Trap(message) => self.races.trace.message(race.process, &message),
             _ => "exit signal".into(),
         };
-        One {
-            label,
-            from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
-            is_end: false,
-            is_change: None,
-            site: text(site),
-            at: -1,
-        }
+        let from = tables.process_or_none(pid.map_or(Id::None, Id::Process));
+        One::beside(label, from, site)
     }
 
     fn object(&self, both: &Accessed) -> String {
@@ -256,13 +257,11 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
     fn access(&self, access: Access, both: &Accessed, tables: &mut Tables<'_>) -> One {
         let pid = self.races.trace.processes[access.of].pid;
         let accesses = &self.sites.accesses;
+        let label = self.races.trace.access(access);
+        let from = tables.process_or_none(pid.map_or(Id::None, Id::Process));
         One {
-            label: self.races.trace.access(access),
-            from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),
-            is_end: false,
             is_change: both.common.map(|common| accesses.is_change(access, common)),
-            site: text(accesses.site(access)),
-            at: -1,
+            ..One::beside(label, from, accesses.site(access))
         }
     }
 

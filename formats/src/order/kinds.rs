@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
 
-use super::{Before, Common, Message, Pair, Race, Races, Site, Sites};
+use super::{Act, Common, Message, Pair, Race, Races, Site, Sites};
 
 /// Races of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ enum Alike<'s> {
     /// The processes of accesses.
     Accessors([usize; 2]),
     /// The places of what came before an exit signal and of the signal, and what it was.
-    Ends([Option<&'s Site>; 3], Discriminant<Before>),
+    Ends([Option<&'s Site>; 3], Discriminant<Act>),
 }
 
 impl Races {

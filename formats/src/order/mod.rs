@@ -32,7 +32,7 @@ pub use explore::{
     Waiting, Watch, Who, receive, send,
 };
 pub use kinds::Kind;
-pub use races::{Accessed, Before, EarlierEnd, Messages, Pair, RACES_MAX, Race, Races};
+pub use races::{Accessed, Act, EarlierEnd, Messages, Pair, RACES_MAX, Race, Races};
 pub use request::{Halt, Request};
 pub use signals::SignalAt;
 pub use sites::{At, Site, Sites};

@@ -6,8 +6,9 @@
 //! stood before it in the queue was passed over by the receive), and if all that its sender had sent to this receiver
 //! before was taken. Source: the races of reachability testing (Lei and Carver), on the steps of prefix-based tracing.
 //!
-//! A trace does not tell which messages a receive has clauses for. Where the places in the code are known, a message
-//! that the same `receive` took later ([`Messages::is_same_receive`]) is likely to fit.
+//! A trace does not tell which messages a receive has clauses for. A replay may have tried them: what a receive would pass
+//! over is no race ([`Messages::has_clause`]). Else a message that the same `receive` took later
+//! ([`Messages::is_same_receive`]) is likely to fit.
 
 mod causes;
 mod ends;
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::signals::{Arrived, OwnSteps};
 use super::{Access, Common, Message, Origin, Process, Signal, Sites, Step, Trace, moved};
 pub(super) use causes::{Causes, Clock, Known, Signals, join};
-pub use ends::{Before, EarlierEnd};
+pub use ends::{Act, EarlierEnd};
 use shared::Seen;
 pub(super) use shared::with_accesses;
 
@@ -34,6 +35,23 @@ pub struct Race {
     pub pair: Pair,
     /// A place in the code is no library's.
     pub is_of_application: bool,
+}
+
+impl Race {
+    /// The receive would pass the other message over.
+    fn is_passed_over(&self) -> bool {
+        matches!(self.pair, Pair::Messages(both) if both.has_clause == Some(false) && !both.is_same_message())
+    }
+
+    fn is_likely(&self) -> bool {
+        match self.pair {
+            Pair::Messages(both) => {
+                both.has_clause == Some(true) || both.is_same_receive != Some(false)
+            }
+            Pair::Accesses(both) => both.common.is_some(),
+            Pair::End(_) => true,
+        }
+    }
 }
 
 /// What came first, and what could have.
@@ -60,23 +78,6 @@ pub struct Messages {
     pub is_same_receive: Option<bool>,
     /// The receive has a clause for the other one; nothing where it has not tried.
     pub has_clause: Option<bool>,
-}
-
-impl Race {
-    /// The receive would pass the other message over.
-    fn is_passed_over(&self) -> bool {
-        matches!(self.pair, Pair::Messages(both) if both.has_clause == Some(false) && !both.is_same_message())
-    }
-
-    fn is_likely(&self) -> bool {
-        match self.pair {
-            Pair::Messages(both) => {
-                both.has_clause == Some(true) || both.is_same_receive != Some(false)
-            }
-            Pair::Accesses(both) => both.common.is_some(),
-            Pair::End(_) => true,
-        }
-    }
 }
 
 impl Messages {
@@ -504,9 +505,37 @@ impl Takers {
 
     /// The same where it is known what signals have led to.
     pub(super) fn with_signals(trace: &Trace, signals: &Signals) -> Takers {
+        Takers::with(trace, signals, |_, _| None)
+    }
+
+    /// The same where exit signals were recorded.
+    fn of_recording(trace: &Trace, sites: &Sites, arrived: &Arrived) -> Takers {
+        let own: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
+        Takers::with(trace, &Signals::default(), |at, made| {
+            let signal = *match made {
+                Step::Receive(Message::Told(told)) => arrived.messages.get(&(at, told.number))?,
+                Step::Exit(_) => arrived.ends.get(&at)?,
+                _ => return None,
+            };
+            let sent = sites.signals.get(signal)?;
+            Some((signal.of, own[signal.of].last_behind(sent.steps)))
+        })
+    }
+
+    /// The same; `sent` gives the place among the steps of a process where it has sent the signal that a step is of.
+    fn with(
+        trace: &Trace,
+        signals: &Signals,
+        sent: impl Fn(usize, &Step) -> Option<Place>,
+    ) -> Takers {
         let mut all = Takers::default();
         for (at, process) in trace.processes.iter().enumerate() {
             for (step, made) in process.steps.iter().enumerate() {
+                if let Some((of, place)) = sent(at, made) {
+                    all.sent.entry(of).or_default().push((place, (at, step)));
+                    all.ended.extend(made.is_exit().then_some(at));
+                    continue;
+                }
                 match made {
                     Step::Receive(Message::Told(told)) => {
                         let call = signals.messages.get(&(at, told.number));
@@ -526,41 +555,8 @@ impl Takers {
         all
     }
 
-    /// The same where exit signals were recorded.
-    fn of_recording(trace: &Trace, sites: &Sites, arrived: &Arrived) -> Takers {
-        let mut all = Takers::of(trace);
-        let places: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
-        for (at, process) in trace.processes.iter().enumerate() {
-            for (step, made) in process.steps.iter().enumerate() {
-                let signal = match made {
-                    Step::Receive(Message::Told(told)) => arrived.messages.get(&(at, told.number)),
-                    Step::Exit(_) => arrived.ends.get(&at),
-                    _ => None,
-                };
-                let sent = signal.and_then(|place| Some((place.of, sites.signals.get(*place)?)));
-                let Some((of, sent)) = sent else { continue };
-                if !sent.is_of_end {
-                    all.hear_not(of, (at, step));
-                }
-                if made.is_exit() {
-                    all.ended.insert(at);
-                }
-                let place = places[of].last_behind(sent.steps);
-                all.sent.entry(of).or_default().push((place, (at, step)));
-            }
-        }
-        all
-    }
-
-    /// It is not the end of a process that leads to this step.
-    fn hear_not(&mut self, of: usize, step: (usize, usize)) {
-        if let Some(told) = self.told.get_mut(&of) {
-            told.retain(|other| *other != step);
-        }
-    }
-
     /// An end or a call leads to this step.
-    fn add(&mut self, cause: Signal, step: (usize, usize)) {
+    fn add(&mut self, cause: Signal, step: Place) {
         let steps = match cause {
             Signal::End(of) => self.told.entry(of).or_default(),
             Signal::Call(call) => self.signalled.entry(call).or_default(),

@@ -49,7 +49,10 @@ fn process_flag_2(p: &mut Process) -> Next {
     Next::Return
 }
 
-/// Whether `p` may begin to trap exits, or cease to, as it asks for; else it calls again.
+/// `p` is about to begin to trap exits, or to cease to, as it asks for.
+///
+/// # Errors
+/// It is to call again.
 fn may_trap_exits(p: &Process) -> Result<(), Control<'static>> {
     let Some(traps) = p.x(1).as_bool() else {
         return Ok(());

@@ -200,7 +200,7 @@ impl Process {
             match peer.pid() {
                 Some(pid) => {
                     explored::settle(pid, &mut signal);
-                    self.tells_signal(signal.kind(), pid);
+                    self.tells_exit(&signal, pid);
                     together.deliver(pid, Signal::Exit(Box::new(signal)));
                 }
                 None => deliver_to_peer(peer, Signal::Exit(Box::new(signal))),

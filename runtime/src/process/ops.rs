@@ -413,7 +413,7 @@ impl Process {
             ..ExitSignal::new(self.pid().into(), reason)
         };
         explored::calls_exit(self, to, &mut signal);
-        self.tells_signal(signal.kind(), to);
+        self.tells_exit(&signal, to);
         // Gone: then there is nothing to end.
         let _ = send(to, Signal::Exit(Box::new(signal)));
     }

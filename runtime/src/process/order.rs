@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::Process;
 use super::explored;
 use super::probe::probes;
-use super::signal::{ANSWER, OUTSIDE, TIMER};
+use super::signal::{ANSWER, ExitSignal, OUTSIDE, TIMER};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -416,6 +416,13 @@ impl Process {
     pub(super) fn tells_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.tells_site() {
             self.tells_aside(Aside::Signal(kind, to));
+        }
+    }
+
+    /// The same of an exit signal.
+    pub(super) fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
+        if is_sited() {
+            self.tells_signal(signal.kind(), to);
         }
     }
 

@@ -17,12 +17,12 @@ pub struct EarlierEnd {
     /// The signal.
     pub signal: SignalAt,
     /// What came first.
-    pub before: Before,
+    pub before: Act,
 }
 
 /// What a process did before an exit signal came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum Act {
     /// Its sending of this number. The signal has ended it later.
     Send(u32),
     /// It made the process at this place. The signal has ended it later.
@@ -39,16 +39,16 @@ impl Races {
     /// Those of the exit signals to a process.
     pub(super) fn add_ends(&mut self, process: usize, causes: &Causes, sites: &Sites) {
         let mut found = Vec::new();
-        let of = Of {
+        let receiver = Receiver {
             process,
             own: OwnSteps::of_process(&self.trace.processes[process]),
             it: &self.trace.processes[process],
             causes,
             sites,
         };
-        of.add_earlier(&mut found);
-        of.add_late(&mut found);
-        of.add_before_trap(&mut found);
+        receiver.add_earlier(&mut found);
+        receiver.add_late(&mut found);
+        receiver.add_before_trap(&mut found);
         for (step, signal, before) in found {
             let pair = Pair::End(EarlierEnd { signal, before });
             self.add(process, step, pair, sites);
@@ -57,7 +57,7 @@ impl Races {
 }
 
 /// A process to which exit signals come.
-struct Of<'r> {
+struct Receiver<'r> {
     process: usize,
     own: OwnSteps,
     it: &'r Process,
@@ -66,9 +66,9 @@ struct Of<'r> {
 }
 
 /// A place among the steps, the signal that could have ended the process there, and what it did instead.
-type Found = (usize, SignalAt, Before);
+type Found = (usize, SignalAt, Act);
 
-impl Of<'_> {
+impl Receiver<'_> {
     /// How many of the process's steps were known where a signal was sent.
     fn known(&self, signal: SignalAt) -> Option<usize> {
         Some(self.causes.of_sent(signal)?.of(self.process))
@@ -84,18 +84,18 @@ impl Of<'_> {
         let Some(known) = self.known(signal) else {
             return;
         };
-        let mut last: HashMap<Option<&Site>, (usize, Before)> = HashMap::new();
+        let mut last: HashMap<Option<&Site>, (usize, Act)> = HashMap::new();
         let steps = self.it.steps.iter().enumerate().skip(known);
         for (step, made) in steps.take_while(|(_, made)| !made.is_exit()) {
             let before = match *made {
-                Step::Send(number) => Before::Send(number),
-                Step::Spawn(child) => Before::Spawn(child),
-                Step::Accesses(number) => Before::Access(number),
+                Step::Send(number) => Act::Send(number),
+                Step::Spawn(child) => Act::Spawn(child),
+                Step::Accesses(number) => Act::Access(number),
                 _ => continue,
             };
             last.insert(self.sites.of_act(self.process, before), (step, before));
         }
-        let mut last: Vec<(usize, Before)> = last.into_values().collect();
+        let mut last: Vec<(usize, Act)> = last.into_values().collect();
         last.sort_unstable_by_key(|(step, _)| *step);
         found.extend(
             last.into_iter()
@@ -115,7 +115,7 @@ impl Of<'_> {
             };
             if self.may_end(*signal, sent) && self.known(*signal).is_some_and(|known| known <= end)
             {
-                found.push((end, *signal, Before::Exit));
+                found.push((end, *signal, Act::Exit));
             }
         }
     }
@@ -162,7 +162,7 @@ impl Of<'_> {
                     .is_some_and(|sent| sent.kind == SignalKind::Exit)
                 && self.known(*signal).is_some_and(|known| known <= place)
             {
-                found.push((place, *signal, Before::Trap(*message)));
+                found.push((place, *signal, Act::Trap(*message)));
             }
         }
     }
@@ -170,14 +170,14 @@ impl Of<'_> {
 
 impl Sites {
     /// Where a process did this, if its place in the code is known.
-    pub(crate) fn of_act(&self, process: usize, act: Before) -> Option<&Site> {
+    pub(crate) fn of_act(&self, process: usize, act: Act) -> Option<&Site> {
         match act {
-            Before::Send(number) => self.get(At::Send(process, number)),
-            Before::Access(number) => self.accesses.site(Access {
+            Act::Send(number) => self.get(At::Send(process, number)),
+            Act::Access(number) => self.accesses.site(Access {
                 of: process,
                 number,
             }),
-            Before::Spawn(_) | Before::Exit | Before::Trap(_) => None,
+            Act::Spawn(_) | Act::Exit | Act::Trap(_) => None,
         }
     }
 }
@@ -185,20 +185,20 @@ impl Sites {
 impl Trace {
     /// What a process did, in a few words: `sent l0.4:2`.
     #[must_use]
-    pub fn act(&self, process: usize, act: Before) -> String {
+    pub fn act(&self, process: usize, act: Act) -> String {
         match act {
-            Before::Send(number) => {
+            Act::Send(number) => {
                 let from = process;
                 let message = Message::Sent { from, number };
                 format!("sent {}", self.message(process, &message))
             }
-            Before::Spawn(child) => format!("spawned {}", self.name(child)),
-            Before::Access(number) => {
+            Act::Spawn(child) => format!("spawned {}", self.name(child)),
+            Act::Access(number) => {
                 let of = process;
                 format!("made its access {}", self.access(Access { of, number }))
             }
-            Before::Exit => "ended".into(),
-            Before::Trap(_) => "began to trap exits".into(),
+            Act::Exit => "ended".into(),
+            Act::Trap(_) => "began to trap exits".into(),
         }
     }
 }

@@ -15,7 +15,7 @@ impl Races {
     /// of who was gone.
     pub(super) fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
         let it = &self.trace.processes[process];
-        let of = Of {
+        let watcher = Watcher {
             process,
             watches: watches(it, process, &causes.arrived, &sites.signals),
             causes,
@@ -32,7 +32,7 @@ impl Races {
                 continue;
             };
             if let Message::Told(told) = *message
-                && of.could_be_otherwise(told, &clock)
+                && watcher.could_be_otherwise(told, &clock)
             {
                 let other = Told {
                     gone: !told.gone,
@@ -58,7 +58,7 @@ impl Races {
 }
 
 /// A process that is told of ends.
-struct Of<'r> {
+struct Watcher<'r> {
     process: usize,
     /// Where it has asked for them, by the numbers of messages: an end that knows of fewer of its steps does not depend on
     /// what came behind.
@@ -67,7 +67,7 @@ struct Of<'r> {
     trace: &'r Trace,
 }
 
-impl Of<'_> {
+impl Watcher<'_> {
     /// Whether the process whose end a message tells could have been gone, or there, when the process that knows so much
     /// asked for it.
     fn could_be_otherwise(&self, told: Told, clock: &Clock) -> bool {
