@@ -78,6 +78,18 @@ impl RunState {
         }
     }
 
+    /// Asks for a time slice of a process that is idle, and wakes no other. `true`: the process is the caller's, who
+    /// must put it into a run queue; until then no thread runs it.
+    #[inline]
+    #[must_use = "the caller enqueues on true"]
+    pub fn claim(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+            && self
+                .0
+                .compare_exchange(0, QUEUED | ACTIVE, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    }
+
     /// Begins the time slice of a process just taken out of a run queue.
     ///
     /// # Panics
@@ -210,6 +222,20 @@ mod tests {
     }
 
     #[test]
+    fn only_an_idle_process_is_claimed() {
+        let state = RunState::new();
+        assert!(state.claim());
+        assert!(!state.claim() && !state.wake());
+        state.begin_run();
+        assert!(!state.claim());
+        assert_eq!(state.end_run(false), EndRun::Idle, "a claim wakes no other");
+        assert!(state.claim());
+        state.begin_run();
+        state.end_last_run();
+        assert!(!state.claim());
+    }
+
+    #[test]
     fn a_wake_during_a_turn_gives_another() {
         let state = RunState::new();
         assert!(state.wake());
@@ -295,6 +321,22 @@ mod loom_tests {
             }
         }
 
+        /// Handles a signal in the place of the process, if it is idle.
+        fn send_directly(&self, signal: u32) {
+            if !self.signals.is_empty() || !self.state.claim() {
+                return self.send(signal);
+            }
+            if self.signals.is_empty() {
+                self.handled.with_mut(|handled| {
+                    // SAFETY: a claimed process is in no queue; loom fails the test if another runs it.
+                    unsafe { *handled += 1 }
+                });
+            } else {
+                assert!(self.signals.push(signal).is_ok(), "nobody closes it");
+            }
+            self.enqueue();
+        }
+
         /// One time slice, if the process is queued.
         fn schedule(&self, take_wake: bool) -> bool {
             if self
@@ -348,6 +390,25 @@ mod loom_tests {
     #[test]
     fn loom_no_signal_is_left_and_none_runs_twice() {
         loom::model(|| senders_and_schedulers(2, false));
+    }
+
+    #[test]
+    fn loom_who_claims_a_process_is_alone_with_it() {
+        loom::model(|| {
+            let process = Process::new();
+            let other = Arc::clone(&process);
+            let thread = thread::spawn(move || {
+                other.send(1);
+                other.schedule(false);
+            });
+            process.send_directly(2);
+            process.schedule(true);
+            thread.join().unwrap();
+            while process.schedule(false) {}
+            // SAFETY: the other thread has ended.
+            let handled = process.handled.with(|handled| unsafe { *handled });
+            assert_eq!(handled, 2, "a signal was left without a turn");
+        });
     }
 
     #[test]

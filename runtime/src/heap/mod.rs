@@ -449,7 +449,12 @@ impl Heap {
 
     /// A copy of `term`, of any heap, in this one; literals in it are copied too.
     pub(crate) fn copy_in_all<'h>(&'h self, term: Term<'_>) -> Term<'h> {
-        let words = size(term, Literals::Count);
+        self.copy_in_sized(term, size(term, Literals::Count))
+    }
+
+    /// The same of a term that takes so many words ([`Literals::Count`]).
+    #[inline]
+    pub(crate) fn copy_in_sized<'h>(&'h self, term: Term<'_>, words: usize) -> Term<'h> {
         if words == 0 {
             // SAFETY: T1: an immediate, or the empty tuple, which stays for ever.
             return unsafe { Term::new(term.raw()) };

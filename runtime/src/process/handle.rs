@@ -89,8 +89,12 @@ impl Process {
             // A built-in function may wait for what is held.
             self.deliver_due()?;
         }
+        let unlooked_for = self.mailbox.len().saturating_sub(before);
+        if unlooked_for > 0 {
+            // Those that were placed have not been told of.
+            probes().queue_grew(self);
+        }
         if self.fcalls.get() == reds {
-            let unlooked_for = self.mailbox.len().saturating_sub(before);
             self.mailbox.not_looked_for(unlooked_for);
         }
         Ok(())
@@ -264,7 +268,7 @@ impl Process {
     }
 
     /// The same for a message: an alias for a single reply ends here.
-    fn through_alias(&mut self, reference: RefNumbers) -> Option<super::Alias> {
+    pub(super) fn through_alias(&mut self, reference: RefNumbers) -> Option<super::Alias> {
         let alias = self.alias(reference)?;
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);

@@ -165,6 +165,21 @@ impl Mailbox {
             self.queue.len()
         };
     }
+    /// The first message of the queue, of so many words, which its sender has laid on the process's heap. The process has
+    /// not allocated them yet.
+    pub(super) fn push_placed(
+        &mut self,
+        message: Message,
+        mark: Mark,
+        priority: bool,
+        words: usize,
+    ) {
+        self.push_attached(message, mark, priority);
+        if let Some(slot) = self.queue.back_mut() {
+            slot.attached_words = u32::try_from(words).unwrap_or(u32::MAX);
+        }
+        self.unlooked_for += 1;
+    }
     /// So many at its end have come without being looked for.
     pub(super) fn not_looked_for(&mut self, count: usize) {
         self.unlooked_for = u32::try_from(count).unwrap_or(u32::MAX);

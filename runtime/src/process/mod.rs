@@ -59,6 +59,7 @@ mod ops;
 pub(crate) mod options;
 pub(crate) mod order;
 mod outcome;
+mod placed;
 pub(crate) mod ports;
 pub(crate) mod probe;
 mod raise;

@@ -4,6 +4,7 @@ use beamline_formats::ring::SignalKind;
 
 use super::explored;
 use super::order;
+use super::placed::{ByAlias, Plain};
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{self, Named, whereis};
@@ -118,22 +119,9 @@ fn send_on(
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
                 let token = seq_token(p, pid, to, message);
-                let (message, alias) = (Message::copy_of(message), reference.numbers());
-                let signal = match p.next_sending(pid) {
-                    0 if token.is_none() => Signal::AliasMessage {
-                        alias,
-                        message,
-                        priority,
-                    },
-                    number => Signal::Traced(Box::new(TracedMessage {
-                        message,
-                        from: p.pid(),
-                        token,
-                        number,
-                        alias: Some((alias, priority)),
-                    })),
-                };
-                send_charged(p, pid, signal);
+                let number = p.next_sending(pid);
+                let alias = Some((reference.numbers(), priority));
+                send_sized(p, pid, (message, alias), token, number);
             }
         }
         View::External(_) if is_of_old_incarnation(to) => discard(p, to, message),
@@ -221,16 +209,51 @@ fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     if explored::is_on() && explored::asks_for_end(pid, message) {
         return;
     }
-    send_charged(p, pid, Signal::sent(message, p.pid(), token, number));
+    send_sized(p, pid, (message, None), token, number);
 }
 
-/// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing, and neither does
-/// one to `p` itself.
+/// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing.
 #[inline]
-fn send_charged(p: &Process, pid: Pid, signal: Signal) {
+fn send_sized(
+    p: &Process,
+    pid: Pid,
+    (term, alias): (Term<'_>, ByAlias),
+    token: Option<Token>,
+    number: u32,
+) {
+    let from = p.pid();
+    let words = match token {
+        None => Plain {
+            term,
+            from,
+            number,
+            alias,
+        }
+        .send(pid),
+        token => {
+            let message = Message::copy_of(term);
+            let words = message.words();
+            let traced = TracedMessage {
+                message,
+                from,
+                token,
+                number,
+                alias,
+            };
+            let sent = send(pid, Signal::Traced(Box::new(traced)));
+            sent.is_ok().then_some(words)
+        }
+    };
+    if let Some(words) = words {
+        charge(p, pid, words);
+    }
+}
+
+/// A message of so many words has been sent. One to `p` itself costs nothing.
+#[inline]
+fn charge(p: &Process, pid: Pid, words: usize) {
     const WORDS_PER_RED: usize = 64;
-    let words = signal.message_words();
-    if send(pid, signal).is_ok() && words > WORDS_PER_RED && pid != p.pid() {
+    if words > WORDS_PER_RED && pid != p.pid() {
         p.bump_reds((words / WORDS_PER_RED) as i64);
     }
 }

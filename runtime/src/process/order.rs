@@ -70,6 +70,11 @@ pub(crate) fn is_followed() -> bool {
     ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
 }
 
+/// Whether a message may come to its receiver at once: no other is to come first.
+pub(super) fn lets_come() -> bool {
+    ASKED.load(Ordering::Relaxed) & !RECORDED == 0 && !explored::is_on()
+}
+
 /// A message that a process has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sending {

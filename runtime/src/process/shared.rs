@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - S1: `home` is written and read only by the thread that began the process's time slice (`run_state`: QUEUED to
-//!   RUNNING) and has not ended it, or before the process is first woken; or read by the thread that has woken it and
-//!   not yet put it in a run queue.
+//!   RUNNING) and has not ended it, or before the process is first woken, or by the thread that has woken it and not yet
+//!   put it in a run queue.
 //! - S2: a process is taken out of the table only in its last time slice, so that one that is queued (or runs) is
 //!   alive: run queues hold plain pointers.
 
@@ -299,6 +299,17 @@ impl ProcShared {
         unsafe { *self.home.get() = Some(process) };
     }
 
+    /// The process in its resting place.
+    ///
+    /// # Safety
+    /// S1: the caller has woken it, and has put it in no queue yet.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "S1: the caller is alone with it")]
+    pub(super) unsafe fn at_home(&self) -> Option<&mut Process> {
+        // SAFETY: S1.
+        unsafe { (*self.home.get()).as_deref_mut() }
+    }
+
     /// See [`RunState::runs_unawares`].
     pub(crate) fn runs_unawares(&self) -> bool {
         self.run_state.runs_unawares()
@@ -308,8 +319,14 @@ impl ProcShared {
     #[inline]
     pub(crate) fn wake(&self) {
         if self.becomes_queued() {
-            super::run_queues::enqueue(ProcRef(NonNull::from(self)));
+            self.enqueue();
         }
+    }
+
+    /// Puts it in a run queue: it has just been woken by this thread.
+    #[inline]
+    pub(super) fn enqueue(&self) {
+        super::run_queues::enqueue(ProcRef(NonNull::from(self)));
     }
 
     /// The same by a thread that is no scheduler, with the scheduler that it ran on last.
@@ -331,7 +348,7 @@ impl ProcShared {
     fn wake_profiled(&self) -> bool {
         let place = || {
             // SAFETY: S1: woken by this thread, which has put it in no queue yet.
-            let home = unsafe { (*self.home.get()).as_deref() };
+            let home = unsafe { self.at_home() };
             home.map(|p| probes().place(p))
         };
         probes().wake(self.pid, &|| self.run_state.wake(), &place)

@@ -6,6 +6,7 @@
 
 use beamline_formats::ring::SignalKind;
 
+use super::placed::ByAlias;
 use super::refs::RefNumbers;
 use super::seq_token::Token;
 use super::{Process, deliver};
@@ -84,7 +85,7 @@ pub(crate) struct TracedMessage {
     /// As in [`Signal::Message`].
     pub(crate) number: u32,
     /// The alias it is sent to, and whether it goes before others.
-    pub(crate) alias: Option<(RefNumbers, bool)>,
+    pub(crate) alias: ByAlias,
 }
 
 /// An exit signal.

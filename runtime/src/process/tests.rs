@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use super::*;
+use crate::heap::Message;
 use crate::sched;
 use crate::term::am;
 
@@ -353,6 +354,64 @@ fn messages_that_were_passed_over_are_not_the_heap_s() {
     let zeal = cfg!(feature = "gc_zeal");
     assert_eq!(done.recv_timeout(LONG).unwrap(), (300, 0, zeal));
     assert_eq!(done.recv_timeout(LONG).unwrap(), (297, 3, zeal));
+}
+
+/// Who takes a message behind a collection, and tells its text and words: of the queue and of fragments, and those
+/// allocated by taking it.
+fn taker(off_heap_messages: bool) -> (Pid, Receiver<(String, [usize; 3])>) {
+    let (out, taken) = channel();
+    crate::scheduler::start();
+    let options = SpawnOptions {
+        off_heap_messages: Some(off_heap_messages),
+        ..SpawnOptions::default()
+    };
+    let pid = spawn_native(&options, move |p| {
+        if p.peek_message().expect(GOES_ON).is_none() {
+            p.wait();
+            return Outcome::Wait;
+        }
+        p.next_message();
+        let queued = p.mailbox.messages().map(Message::words).sum();
+        p.garbage_collect(0, 0).expect(GOES_ON);
+        p.mailbox.restart();
+        let before = p.heap.allocated_words();
+        let text = show(p.peek_message().expect(GOES_ON).unwrap());
+        p.remove_message();
+        let words = (p.heap.allocated_words() - before) as usize;
+        out.send((text, [queued, p.fragment_words(), words]))
+            .unwrap();
+        exit(p, am::normal)
+    });
+    (pid, taken)
+}
+
+/// Waits until a process waits.
+fn until_idle(pid: Pid) {
+    let state = || lookup(pid, &crate::sched::ptab::pin()).map(|p| format!("{:?}", p.run_state));
+    while state().is_some_and(|state| state != "RunState(IDLE)") {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_message_to_who_waits_lies_on_its_heap() {
+    let send = |off_heap_messages, from_outside: bool| {
+        let (pid, taken) = taker(off_heap_messages);
+        until_idle(pid);
+        spawn(move |p| {
+            let message = p.tuple(&[am::ok.term(), p.tuple(&[Term::small(1)])]);
+            match from_outside {
+                true => deliver(pid, Signal::message(message, SYSTEM)),
+                false => send_to(p, pid.term(), message).unwrap(),
+            }
+            exit(p, am::normal)
+        });
+        taken.recv_timeout(LONG).unwrap()
+    };
+    let text = "{ok,{1}}".to_owned();
+    assert_eq!(send(false, false), (text.clone(), [0, 0, 5]));
+    assert_eq!(send(true, false), (text.clone(), [5, 5, 5]));
+    assert_eq!(send(false, true), (text, [5, 5, 5]));
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! Messages that their senders put into the queue of a receiver that waits, and lay on its heap.
+//!
+//! A sender has to wake such a receiver anyway. Who claims it for that is alone with it until it puts it into a run queue
+//! ([`RunState::claim`](crate::sched::run_state::RunState::claim)). So the message needs no fragment, no node in the signal
+//! queue, and no collection that takes it over. It is not charged for and not counted before the receiver takes it, as if
+//! it had come the ordinary way, which it goes wherever anything asks for more than a message in an empty queue.
+//!
+//! Source: `erts_try_alloc_message_on_heap()`, OTP 29. Differs: ERTS takes the main lock of the receiver, whatever it does.
+//! Invariants: S1 of `process/shared.rs`.
+#![expect(unsafe_code, reason = "a process is changed by who has woken it")]
+
+use super::order::{self, Source};
+use super::probe::{self, PROCS};
+use super::refs::RefNumbers;
+use super::seq_token::Mark;
+use super::shared::lookup;
+use super::signal::TracedMessage;
+use super::{ProcShared, Process, Signal, trace_flags};
+use crate::heap::{Literals, Message, size};
+use crate::sched::ptab;
+use crate::term::{Pid, Term};
+
+/// The alias of its receiver that a message is sent to, and whether it goes before others if the alias allows it.
+pub(super) type ByAlias = Option<(RefNumbers, bool)>;
+
+/// A message of a process without a sequential trace token.
+pub(super) struct Plain<'a> {
+    pub(super) term: Term<'a>,
+    pub(super) from: Pid,
+    /// Which of its sender's sendings it is, where the order is asked for; else 0.
+    pub(super) number: u32,
+    pub(super) alias: ByAlias,
+}
+
+impl Plain<'_> {
+    /// Sends it; its words. `None` where the receiver is gone.
+    #[inline]
+    pub(super) fn send(&self, to: Pid) -> Option<usize> {
+        let guard = ptab::pin();
+        let target = lookup(to, &guard)?;
+        let is_claimed = target.lets_place() && target.run_state.claim();
+        // SAFETY: S1: claimed just now.
+        let placed = is_claimed.then(|| unsafe { target.place(self) });
+        let words = placed.flatten().or_else(|| {
+            let signal = self.signal();
+            let words = signal.message_words();
+            let is_first = target.signals.push(signal).ok()?;
+            if is_first && !is_claimed {
+                target.wake();
+            }
+            Some(words)
+        });
+        if is_claimed {
+            target.enqueue();
+        }
+        words
+    }
+
+    #[inline]
+    fn signal(&self) -> Signal {
+        match self.alias {
+            None => Signal::sent(self.term, self.from, None, self.number),
+            Some((alias, priority)) if self.number == 0 => Signal::AliasMessage {
+                alias,
+                message: Message::copy_of(self.term),
+                priority,
+            },
+            alias => Signal::Traced(Box::new(TracedMessage {
+                message: Message::copy_of(self.term),
+                from: self.from,
+                token: None,
+                number: self.number,
+                alias,
+            })),
+        }
+    }
+}
+
+impl ProcShared {
+    /// Whether a message may be put into its queue, as far as can be seen from outside: nobody wants to hear of it, and
+    /// no signal has come before it.
+    #[inline(always)]
+    fn lets_place(&self) -> bool {
+        self.signals.is_empty()
+            && order::lets_come()
+            && !self.tracee.has(trace_flags::RECEIVE)
+            && !probe::asks(PROCS)
+    }
+
+    /// Puts a message into its queue, if that is empty; the message's words.
+    ///
+    /// # Safety
+    /// S1: the caller has claimed it, and has put it into no queue yet.
+    #[inline]
+    unsafe fn place(&self, message: &Plain<'_>) -> Option<usize> {
+        // SAFETY: S1.
+        let process = unsafe { self.at_home() }?;
+        // What its sender heard of before may have come since the first look.
+        match self.signals.is_empty() {
+            true => process.take_placed(message),
+            false => None,
+        }
+    }
+}
+
+impl Process {
+    #[inline]
+    fn take_placed(&mut self, message: &Plain<'_>) -> Option<usize> {
+        let flags = self.flags.get();
+        let is_ordinary = !flags.off_heap_messages
+            && !self.is_exiting()
+            && !self.is_away()
+            && !self.has_unhandled_signals()
+            && self.mailbox.len() == 0;
+        if !is_ordinary {
+            return None;
+        }
+        if message.number != 0 {
+            return self.take_recorded(message);
+        }
+        let words = size(message.term, Literals::Count);
+        if words > self.heap.free_words() {
+            return None;
+        }
+        let Some(before_others) = self.admits(message.alias) else {
+            return Some(words);
+        };
+        // SAFETY: H8: the mailbox shows what is placed.
+        let placed = unsafe { Message::attached(self.heap.copy_in_sized(message.term, words)) };
+        self.heap.claim_later(words);
+        self.mailbox
+            .push_placed(placed, Mark::CLEARS, before_others, words);
+        Some(words)
+    }
+
+    /// The same where the order is recorded: when it comes is chance, so it is no part of the heap before it is taken.
+    fn take_recorded(&mut self, message: &Plain<'_>) -> Option<usize> {
+        let copy = Message::copy_of(message.term);
+        let words = copy.words();
+        if let Some(before_others) = self.admits(message.alias) {
+            self.delivers(Source::of(message.from, message.number), before_others);
+            self.mailbox.put(copy, Mark::CLEARS, before_others);
+        }
+        Some(words)
+    }
+
+    /// Whether a message that comes by this alias goes before others. `None`: it does not come.
+    #[inline]
+    fn admits(&mut self, alias: ByAlias) -> Option<bool> {
+        let Some((alias, priority)) = alias else {
+            return Some(false);
+        };
+        Some(self.through_alias(alias)?.priority && priority)
+    }
+}
