@@ -419,7 +419,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     }
     // SAFETY: P2.
     unsafe { p.restore_registers(x) };
-    if p.shared().tracee.has(crate::trace::flags::ALL) {
+    if p.shared().tracee.has(crate::trace::events::AT_SLICE) {
         crate::trace::events::scheduled_in(p);
     }
     let native = p.take_native();

@@ -34,7 +34,7 @@ pub(crate) fn run(p: &mut Process) -> Outcome {
 /// A time slice of `p` has ended so.
 pub(crate) fn ended(p: &mut Process, outcome: Outcome) -> Outcome {
     trace::breakpoint::scheduled_out(p);
-    if !matches!(outcome, Outcome::Exit(_)) && p.shared().tracee.has(trace::events::AT_TURNS) {
+    if !matches!(outcome, Outcome::Exit(_)) && p.shared().tracee.has(trace::events::RUNNING) {
         trace::events::scheduled_out(p);
     }
     outcome

@@ -111,6 +111,8 @@ pub(crate) struct BpData {
     metered_by: u64,
     /// And the account that it has of the function.
     account: u32,
+    /// The same for Rust: what it measures, and the account.
+    metered_alone: Option<(Measures, Arc<Account>)>,
     /// To record a call is all that is wanted.
     only_recorded: bool,
     /// To count and to measure calls is all that is wanted, by one session.
@@ -189,7 +191,11 @@ impl BpData {
             }
             _ => 0,
         };
-        (self.metered_by, self.account) = self.only_meter().unwrap_or_default();
+        self.metered_alone = self.only_meter();
+        (self.metered_by, self.account) = match (&self.metered_alone, &self.sessions[..]) {
+            (Some((measures, account)), [bp]) => (measures.key(bp.session.id), account.id),
+            _ => (0, 0),
+        };
         const COUNTED: u32 = kind::COUNT | kind::TIME | kind::MEMORY | kind::PROFILE;
         (self.runs_on, self.counted_too) = match &self.sessions[..] {
             [only] if only.kinds & !COUNTED == 0 => {
@@ -204,8 +210,8 @@ impl BpData {
         };
     }
 
-    /// The key of the meter that is all that is wanted, and its account of the function.
-    fn only_meter(&self) -> Option<(u64, u32)> {
+    /// What the meter measures that is all that is wanted, and its account of the function.
+    fn only_meter(&self) -> Option<(Measures, Arc<Account>)> {
         const MEASURED: u32 = kind::TIME | kind::MEMORY | kind::PROFILE;
         let [bp] = &self.sessions[..] else {
             return None;
@@ -213,7 +219,7 @@ impl BpData {
         let mut measured = measured(bp);
         let (measures, account) = measured.next().filter(|_| bp.kinds & !MEASURED == 0)?;
         let is_alone = measured.next().is_none();
-        is_alone.then(|| (measures.key(bp.session.id), account.id))
+        is_alone.then(|| (measures, account.clone()))
     }
 
     pub(super) fn of(&self, session: &Shared) -> Option<&SessionBp> {
@@ -376,6 +382,9 @@ fn measure(
 ) -> Result<bool, Exiting> {
     settle(p);
     let reading = reading(p);
+    if let Some((measures, account)) = &data.metered_alone {
+        return measure_alone(p, pc, (data, original), (*measures, account), &reading);
+    }
     if runs_on(p, data, sessions, &reading) {
         return Ok(true);
     }
@@ -392,6 +401,32 @@ fn measure(
     }
     choose_in_line(p, data);
     push_frame(p, pc, &saved)?;
+    Ok(false)
+}
+
+/// The same where one meter is all that is wanted.
+#[inline]
+fn measure_alone(
+    p: &mut Process,
+    pc: CodeAddress,
+    (data, original): (&BpData, u64),
+    (measures, account): (Measures, &Arc<Account>),
+    reading: &Reading,
+) -> Result<bool, Exiting> {
+    let bp = &data.sessions[0];
+    let known = meters_of(p).and_then(|meters| meters.by_key(data.metered_by));
+    let caller = match known {
+        Some(meter) if meter.runs(account) => {
+            meter.called(reading);
+            choose_in_line(p, data);
+            return Ok(true);
+        }
+        Some(meter) => account_word(meter.uid, meter.enter(account, reading)),
+        None => first_call(p, bp, measures, account, pc, reading),
+    };
+    look(bp, pc, original);
+    choose_in_line(p, data);
+    push_frame(p, pc, &[caller])?;
     Ok(false)
 }
 
@@ -467,8 +502,8 @@ fn count_in_line(
     changes: u64,
 ) {
     let counter = data.counted_too.as_ref();
-    let is_nif = original as u16 == Op::NifEntry as u16;
-    if is_nif || counter.is_some() && sched::current_id().is_none() {
+    let is_native = [Op::NifEntry as u16, Op::BifEntry as u16].contains(&(original as u16));
+    if is_native || counter.is_some() && sched::current_id().is_none() {
         return;
     }
     let top = p.htop.get() as u64;
@@ -546,10 +581,8 @@ fn enter(
     pc: CodeAddress,
     reading: &Reading,
 ) -> u64 {
-    let known = meters_of(p).and_then(|meters| {
-        let mut all = meters.meters.iter_mut();
-        all.find(|meter| meter.is_of(&bp.session, measures))
-    });
+    let key = measures.key(bp.session.id);
+    let known = meters_of(p).and_then(|meters| meters.by_key(key));
     if let Some(meter) = known {
         return account_word(meter.uid, meter.enter(account, reading));
     }
@@ -621,15 +654,23 @@ fn push_frame(p: &mut Process, pc: CodeAddress, saved: &[u64]) -> Result<(), Exi
     if saved.is_empty() || is_covered(p, saved) {
         return Ok(());
     }
-    let mut words: SmallVec<[u64; 4]> = SmallVec::new();
-    words.push(frame::stub(Kind::Accounts));
-    words.push(small(saved.len() as u64));
+    let head = [frame::stub(Kind::Accounts), small(saved.len() as u64)];
+    if let [only] = *saved {
+        return frame::push(p, pc, &[head[0], head[1], only]);
+    }
+    let mut words: SmallVec<[u64; 4]> = SmallVec::from_slice(&head);
     words.extend_from_slice(saved);
     frame::push(p, pc, &words)
 }
 
 /// Do frames on top give back the accounts of all the meters in `saved`?
 fn is_covered(p: &Process, saved: &[u64]) -> bool {
+    if let [only] = saved {
+        let uid = account_of(*only).0;
+        let is_there = |accounts: &[u64]| accounts.iter().any(|word| account_of(*word).0 == uid);
+        return frame::on_top(p)
+            .any(|frame| matches!(frame, Frame::Accounts(accounts) if is_there(accounts)));
+    }
     let mut left: SmallVec<[u32; 2]> = saved.iter().map(|word| account_of(*word).0).collect();
     for frame in frame::on_top(p) {
         if let Frame::Accounts(accounts) = frame {

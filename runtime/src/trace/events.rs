@@ -129,8 +129,8 @@ pub(crate) fn spawned<'p>(p: &'p Process, child: &ProcShared, mfa: [Term<'p>; 3]
 /// Events of the scheduler.
 pub(crate) const RUNNING: u32 = flags::RUNNING | flags::RUNNING_PROCS;
 
-/// Anything that is looked at when a process starts or ends a time slice.
-pub(crate) const AT_TURNS: u32 = RUNNING | flags::CALL | flags::EXITING;
+/// What is looked at when a process starts a time slice.
+pub(crate) const AT_SLICE: u32 = RUNNING | flags::TRACER_MAY_GO;
 
 /// `p` starts a time slice. Sessions whose tracers are gone are let go.
 #[cold]
@@ -150,7 +150,7 @@ pub(crate) fn scheduled_in(p: &Process) {
 /// The time slice of `p` ends.
 #[cold]
 pub(crate) fn scheduled_out(p: &Process) {
-    if p.shared().tracee.has(RUNNING) && !p.is_exiting() {
+    if !p.is_exiting() {
         let me = p.pid().term();
         for r in p.shared().tracee.asked(me, Event::Out, RUNNING) {
             if r.tracer == TracerId::Recorder {

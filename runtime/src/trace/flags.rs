@@ -18,6 +18,9 @@ use crate::term::{Atom, Pid, Term, am};
 /// Those that a new process may take over from its parent.
 const INHERITED: u32 = SET_ON_SPAWN | SET_ON_FIRST_SPAWN | SET_ON_LINK | SET_ON_FIRST_LINK;
 
+/// In [`Tracee::all`] alone: a session's tracer is one that may be gone.
+pub(super) const TRACER_MAY_GO: u32 = 1 << 31;
+
 /// The flag that an atom names.
 pub(crate) fn named(atom: Atom) -> Option<u32> {
     if atom == am::all {
@@ -71,6 +74,9 @@ impl Tracee {
         if !self.sensitive.load(Ordering::Relaxed) {
             for r in refs {
                 all |= r.flags;
+                if r.tracer.may_go() {
+                    all |= TRACER_MAY_GO;
+                }
                 if r.flags & CALL != 0 {
                     calls |= r.session.bit();
                 }

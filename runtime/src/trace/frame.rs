@@ -240,6 +240,7 @@ pub(super) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwound<'a>)) {
 ///
 /// # Errors
 /// When the collection kills the process.
+#[inline]
 pub(super) fn push(p: &mut Process, pc: CodeAddress, words: &[u64]) -> Result<(), Exiting> {
     let need = words.len();
     if p.free_words() < need {

@@ -412,6 +412,12 @@ impl Meters {
         self.next_uid = (self.next_uid + 1) & 0xfff_ffff;
         self.next_uid
     }
+    /// The meter of this [`Measures::key`].
+    #[inline]
+    pub(super) fn by_key(&mut self, key: u64) -> Option<&mut Meter> {
+        let mut all = self.meters.iter_mut().map(|meter| &mut **meter);
+        all.find(|meter| meter.key == key)
+    }
     pub(super) fn by_uid(&mut self, uid: u32) -> Option<&mut Meter> {
         let mut all = self.meters.iter_mut().map(|meter| &mut **meter);
         all.find(|meter| meter.uid == uid)

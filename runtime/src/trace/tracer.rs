@@ -241,6 +241,11 @@ impl TracerId {
         self.enabled(Question::Status, tracee) != Verdict::Remove
     }
 
+    /// Whether it is not always there.
+    pub(super) fn may_go(self) -> bool {
+        !matches!(self, TracerId::Nobody | TracerId::Recorder)
+    }
+
     /// What it says to an event of `tracee`, one that is gone included.
     pub(super) fn wants(self, event: Event, tracee: Term<'_>) -> Verdict {
         if let TracerId::Module(module) = self {
