@@ -85,6 +85,7 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
 ///
 /// [`InLine`]: crate::trace::in_line::InLine
 fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
+    let (counts, goes) = (a.new_dynamic_label(), a.new_dynamic_label());
     dynasm!(a
         ; .arch x64
         ; cmp rax, [r13 + process::RUNS_ON]
@@ -97,9 +98,15 @@ fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
         ; dec r14
         ; jle =>to.yields
         ; mov rdx, [r9 + in_line::COUNT]
-        ; inc QWORD [rdx]
+        ; cmp QWORD [r9 + in_line::CHARGED_LATER], 0
+        ; je =>counts
         ; inc QWORD [r9 + in_line::CALLS]
         ; mov [r9 + in_line::TOP], r15
+        ; test rdx, rdx
+        ; jz =>goes
+        ; =>counts
+        ; inc QWORD [rdx]
+        ; =>goes
         ; jmp QWORD [BYTE rax + BODY]
     );
 }

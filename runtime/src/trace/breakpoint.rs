@@ -10,24 +10,24 @@
 //!   back.
 //! - B2: each generation of a breakpoint is null or points to a [`BpData`] that nobody changes; one is freed only when
 //!   every scheduler has passed a quiescent point since it was last the active one.
-//! - B3: what a process holds as its `meters` is a [`Meters`]: nobody but [`meters`] puts something there.
+//! - B3: what a process holds as its `meters` is a `Meters`: nobody but `measure::meters` puts something there.
 #![expect(unsafe_code, reason = "breakpoints are reached by address")]
 
-use crate::term::CodeAddress;
+mod measure;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
 use super::call;
-use super::count::{self, Counter};
-use super::frame::{self, Frame, Kind, of_small, small};
+use super::count::Counter;
+use super::frame::{self, Frame};
 use super::generations::Generations;
-use super::in_line::{self, METERS};
-use super::known;
-use super::meter::{Account, Measures, Meter, Meters, Reading};
+use super::in_line;
+use super::kind;
+use super::meter::{Account, Measures};
 use super::native;
-use super::node::Arena;
 use super::record::{self, OnReturn};
 use super::session::Shared;
 use super::spec::Spec;
@@ -36,7 +36,9 @@ use crate::code::op::Op;
 use crate::code::op::entry as head;
 use crate::process::dirty::DirtyTicks;
 use crate::process::{Dirty, Exiting, Process};
-use crate::sched;
+use crate::term::CodeAddress;
+use measure::{account_of, count_in_line, give_back, measure, measured, reading};
+pub(super) use measure::{meters_of, settle};
 
 /// The generation that running code uses.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -143,26 +145,6 @@ pub(super) struct SessionBp {
     /// Match specification of `local` or `global`.
     pub(super) spec: Option<Arc<Spec>>,
     pub(super) meta: Option<Arc<Meta>>,
-}
-
-/// Kinds of breakpoint.
-pub(super) mod kind {
-    pub(in crate::trace) const COUNT: u32 = 1;
-    pub(in crate::trace) const TIME: u32 = 2;
-    pub(in crate::trace) const MEMORY: u32 = 4;
-    /// As the session's own profile says.
-    pub(in crate::trace) const PROFILE: u32 = 8;
-    /// Calls reported to a tracer.
-    pub(in crate::trace) const LOCAL: u32 = 16;
-    /// As `LOCAL`, of calls from other modules: in breakpoints of exports only, alone.
-    pub(in crate::trace) const GLOBAL: u32 = 32;
-    /// As `LOCAL`, for all processes.
-    pub(in crate::trace) const META: u32 = 64;
-    /// Calls recorded.
-    pub(in crate::trace) const RECORD: u32 = 128;
-    /// The workload begins with the call.
-    pub(in crate::trace) const BEGIN: u32 = 256;
-    pub(in crate::trace) const ALL: u32 = 511;
 }
 
 impl BpData {
@@ -350,341 +332,6 @@ pub(crate) extern "C" fn record_return(p: &Process, name: u64) {
     record::returned(p, frame::recorded_name(name));
 }
 
-/// Accounts, one for each meter, as a frame holds them.
-type Saved = SmallVec<[u64; 2]>;
-
-/// What a frame's word says: a meter's name and a node of it.
-fn account_word(uid: u32, node: u32) -> u64 {
-    small((u64::from(uid) << 32) | u64::from(node))
-}
-
-fn account_of(word: u64) -> (u32, u32) {
-    let value = of_small(word);
-    ((value >> 32) as u32 & 0xfff_ffff, value as u32)
-}
-
-fn reading(p: &Process) -> Reading {
-    Reading {
-        words: p.allocated_words(),
-        words_collected: p.collected_words(),
-        reductions: p.reductions(),
-    }
-}
-
-/// Measures a call, by these sessions; gives whether the function is each meter's current one already.
-#[inline]
-fn measure(
-    p: &mut Process,
-    pc: CodeAddress,
-    data: &BpData,
-    original: u64,
-    sessions: u64,
-) -> Result<bool, Exiting> {
-    settle(p);
-    let reading = reading(p);
-    if let Some((measures, account)) = &data.metered_alone {
-        return measure_alone(p, pc, (data, original), (*measures, account), &reading);
-    }
-    if runs_on(p, data, sessions, &reading) {
-        return Ok(true);
-    }
-    let mut saved = Saved::new();
-    if data.has_both {
-        meters(p).in_line.together().begin();
-    }
-    for bp in of_sessions(data, sessions) {
-        look(bp, pc, original);
-        enter_session(p, bp, pc, &reading, &mut saved);
-    }
-    if data.has_both {
-        meters(p).in_line.together().end();
-    }
-    choose_in_line(p, data);
-    push_frame(p, pc, &saved)?;
-    Ok(false)
-}
-
-/// The same where one meter is all that is wanted.
-#[inline]
-fn measure_alone(
-    p: &mut Process,
-    pc: CodeAddress,
-    (data, original): (&BpData, u64),
-    (measures, account): (Measures, &Arc<Account>),
-    reading: &Reading,
-) -> Result<bool, Exiting> {
-    let bp = &data.sessions[0];
-    let known = meters_of(p).and_then(|meters| meters.by_key(data.metered_by));
-    let caller = match known {
-        Some(meter) if meter.runs(account) => {
-            meter.called(reading);
-            choose_in_line(p, data);
-            return Ok(true);
-        }
-        Some(meter) => account_word(meter.uid, meter.enter(account, reading)),
-        None => first_call(p, bp, measures, account, pc, reading),
-    };
-    look(bp, pc, original);
-    choose_in_line(p, data);
-    push_frame(p, pc, &[caller])?;
-    Ok(false)
-}
-
-/// Another function may become a meter's current one: compiled code counts no calls of this one any more, and meters are
-/// charged for those that it has counted.
-pub(super) fn settle(p: &mut Process) {
-    p.runs_on.set(CodeAddress::NULL);
-    if let Some(meters) = meters_of(p) {
-        meters.settle();
-    }
-}
-
-/// Compiled code is to use the meter that is all that is wanted of this function.
-fn choose_in_line(p: &mut Process, data: &BpData) {
-    if data.metered_by != 0 {
-        meters(p).use_in_line(data.metered_by);
-    }
-}
-
-/// Those of these sessions.
-fn of_sessions(data: &BpData, sessions: u64) -> impl Iterator<Item = &SessionBp> {
-    let all = data.sessions.iter();
-    all.filter(move |bp| bp.session.bit() & sessions != 0)
-}
-
-/// Counts a call of the function that is every meter's current one already: nothing is charged to another one, and
-/// nothing to be given back. False where it is not.
-#[inline]
-fn runs_on(p: &mut Process, data: &BpData, sessions: u64, reading: &Reading) -> bool {
-    let Some(meters) = meters_of(p) else {
-        return false;
-    };
-    let Some(running) = running(meters, data, sessions) else {
-        return false;
-    };
-    if data.has_both {
-        meters.in_line.together().begin();
-    }
-    for at in running {
-        meters.meters[at].called(reading);
-    }
-    if data.has_both {
-        meters.in_line.together().end();
-    }
-    choose_in_line(p, data);
-    true
-}
-
-/// The meters of these sessions, if the function is the current one of each.
-fn running(meters: &Meters, data: &BpData, sessions: u64) -> Option<SmallVec<[usize; METERS]>> {
-    let mut running = SmallVec::new();
-    for bp in of_sessions(data, sessions) {
-        for (measures, account) in measured(bp) {
-            let mut all = meters.meters.iter();
-            let at = all.position(|meter| meter.is_of(&bp.session, measures))?;
-            if !meters.meters[at].runs(account) {
-                return None;
-            }
-            running.push(at);
-        }
-    }
-    Some(running)
-}
-
-/// Has compiled code count the calls that follow, of the function with this entry, which is the current one of all
-/// meters of these sessions.
-fn count_in_line(
-    p: &mut Process,
-    pc: CodeAddress,
-    data: &BpData,
-    original: u64,
-    sessions: u64,
-    changes: u64,
-) {
-    let counter = data.counted_too.as_ref();
-    let is_native = [Op::NifEntry as u16, Op::BifEntry as u16].contains(&(original as u16));
-    if is_native || counter.is_some() && sched::current_id().is_none() {
-        return;
-    }
-    let top = p.htop.get() as u64;
-    let meters = meters(p);
-    let Some(running) = running(meters, data, sessions) else {
-        return;
-    };
-    let measures_reductions = |at: &usize| meters.meters[*at].measures.reductions;
-    let is_busy = running.is_empty() && meters.charges_later();
-    if is_busy || running.len() > METERS || running.iter().any(measures_reductions) {
-        return;
-    }
-    let count = counter.map(|counter| counter.address() + count::offset());
-    meters.count_in_line(running, changes, count, top);
-    p.runs_on.set(pc);
-}
-
-/// Notes what the function is that a session measures, where it has become native code.
-#[inline]
-fn look(bp: &SessionBp, pc: CodeAddress, original: u64) {
-    if let (Some(account), Some(profile)) = (&bp.profile, &bp.session.profile)
-        && let Some(native) = account.nature.look(pc, original)
-    {
-        profile.is_native(call::mfa_at(pc), native);
-    }
-}
-
-/// What a session measures of the function, and the accounts.
-#[inline]
-fn measured(bp: &SessionBp) -> impl Iterator<Item = (Measures, &Arc<Account>)> {
-    const TIME: Measures = Measures {
-        tree: false,
-        time: true,
-        words: false,
-        reductions: false,
-    };
-    const MEMORY: Measures = Measures {
-        tree: false,
-        time: false,
-        words: true,
-        reductions: false,
-    };
-    let on = bp.kinds & !bp.paused;
-    let of = |kind, account| Option::filter(account, |_| on & kind != 0);
-    let profile = bp.session.profile.as_ref();
-    let profile = profile.zip(of(kind::PROFILE, bp.profile.as_ref()));
-    [
-        profile.map(|(profile, account)| (profile.measures, account)),
-        of(kind::TIME, bp.time.as_ref()).map(|account| (TIME, account)),
-        of(kind::MEMORY, bp.memory.as_ref()).map(|account| (MEMORY, account)),
-    ]
-    .into_iter()
-    .flatten()
-}
-
-#[inline]
-fn enter_session(
-    p: &mut Process,
-    bp: &SessionBp,
-    pc: CodeAddress,
-    reading: &Reading,
-    saved: &mut Saved,
-) {
-    for (measures, account) in measured(bp) {
-        saved.push(enter(p, bp, measures, account, pc, reading));
-    }
-}
-
-#[inline]
-fn enter(
-    p: &mut Process,
-    bp: &SessionBp,
-    measures: Measures,
-    account: &Arc<Account>,
-    pc: CodeAddress,
-    reading: &Reading,
-) -> u64 {
-    let key = measures.key(bp.session.id);
-    let known = meters_of(p).and_then(|meters| meters.by_key(key));
-    if let Some(meter) = known {
-        return account_word(meter.uid, meter.enter(account, reading));
-    }
-    first_call(p, bp, measures, account, pc, reading)
-}
-
-/// Those of `p`, if any of its calls has been measured.
-#[inline]
-pub(super) fn meters_of(p: &mut Process) -> Option<&mut Meters> {
-    let held = p.meters.as_deref_mut()?;
-    debug_assert!(held.is::<Meters>(), "only `meters` puts something there");
-    // SAFETY: B3.
-    Some(unsafe { &mut *std::ptr::from_mut(held).cast::<Meters>() })
-}
-
-fn meters(p: &mut Process) -> &mut Meters {
-    if p.meters.is_none() {
-        let meters = Box::new(Meters::default());
-        p.in_line.set(meters.in_line.address());
-        p.meters = Some(meters);
-    }
-    meters_of(p).expect("they are there now")
-}
-
-/// The first call that a session measures in this process.
-#[cold]
-fn first_call(
-    p: &mut Process,
-    bp: &SessionBp,
-    measures: Measures,
-    account: &Arc<Account>,
-    pc: CodeAddress,
-    reading: &Reading,
-) -> u64 {
-    let initial = p.initial_call.get();
-    let in_line = meters(p).in_line.clone();
-    let arena = Arc::new(Arena::new(p.pid(), initial, in_line));
-    arena.note(p.shared().name(), p.reductions());
-    known::all(p)
-        .into_iter()
-        .for_each(|known| arena.known(known));
-    bp.session.arenas.lock().push(arena.clone());
-    // SAFETY: B1: `pc` is a function's entry.
-    let (module, function, arity) = unsafe {
-        (
-            *pc.code().offset(head::MODULE),
-            *pc.code().offset(head::FUNCTION),
-            head::arity(*pc.code().offset(head::ARITY)),
-        )
-    };
-    let is_initial = (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, initial.2);
-    let calls = &raw const p.shared().tracee.calls;
-    let meters = meters(p);
-    meters.in_line.use_meter(0);
-    meters.meters.retain(|meter| meter.session.is_alive());
-    let uid = meters.uid();
-    let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, calls, *reading);
-    let caller = meter.enter(account, reading);
-    if is_initial && measures.words {
-        meter.count_initial_words(*reading);
-    }
-    meters.meters.push(Box::new(meter));
-    account_word(uid, caller)
-}
-
-/// Pushes the frame that gives the accounts back on return, unless one on top does so already: a tail call
-/// stays one.
-fn push_frame(p: &mut Process, pc: CodeAddress, saved: &[u64]) -> Result<(), Exiting> {
-    if saved.is_empty() || is_covered(p, saved) {
-        return Ok(());
-    }
-    let head = [frame::stub(Kind::Accounts), small(saved.len() as u64)];
-    if let [only] = *saved {
-        return frame::push(p, pc, &[head[0], head[1], only]);
-    }
-    let mut words: SmallVec<[u64; 4]> = SmallVec::from_slice(&head);
-    words.extend_from_slice(saved);
-    frame::push(p, pc, &words)
-}
-
-/// Do frames on top give back the accounts of all the meters in `saved`?
-fn is_covered(p: &Process, saved: &[u64]) -> bool {
-    if let [only] = saved {
-        let uid = account_of(*only).0;
-        let is_there = |accounts: &[u64]| accounts.iter().any(|word| account_of(*word).0 == uid);
-        return frame::on_top(p)
-            .any(|frame| matches!(frame, Frame::Accounts(accounts) if is_there(accounts)));
-    }
-    let mut left: SmallVec<[u32; 2]> = saved.iter().map(|word| account_of(*word).0).collect();
-    for frame in frame::on_top(p) {
-        if let Frame::Accounts(accounts) = frame {
-            for account in accounts {
-                left.retain(|uid| *uid != account_of(*account).0);
-            }
-            if left.is_empty() {
-                return true;
-            }
-        }
-    }
-    false
-}
-
 /// A traced call has returned to its trace frame of `kind`, whose first word is popped: gives the accounts
 /// back, or reports the return. Drops the frame, and gives the real return address, popped too.
 pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
@@ -696,24 +343,6 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
         Frame::Recorded(name) => record::returned(p, name),
     }
     frame::pop(p, &frame)
-}
-
-fn give_back(p: &mut Process, accounts: &[u64]) {
-    settle(p);
-    let reading = reading(p);
-    for word in accounts {
-        let (uid, node) = account_of(*word);
-        let meter = meters_of(p).and_then(|meters| meters.by_uid(uid));
-        let Some(session) = meter.map(|meter| &meter.session).filter(|s| s.is_alive()) else {
-            continue;
-        };
-        let bit = session.bit();
-        if p.shared().tracee.is_traced_by(bit)
-            && let Some(meter) = meters_of(p).and_then(|meters| meters.by_uid(uid))
-        {
-            meter.leave(node, &reading);
-        }
-    }
 }
 
 /// The exception stored in `p` is about to cut the stack: it is reported, and a call path goes back to the

@@ -4,9 +4,10 @@
 
 use smallvec::SmallVec;
 
-use super::breakpoint::{SessionBp, kind};
+use super::breakpoint::SessionBp;
 use super::flags;
 use super::frame::{self, Frame, Kind, Returning, Unwound};
+use super::kind;
 use super::span;
 use super::spec;
 use super::tracer::{Event, Report, TracerId, Verdict};

@@ -31,8 +31,9 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-use super::breakpoint::{BpData, Breakpoint, Meta, SessionBp, active, commit, kind, staging};
+use super::breakpoint::{BpData, Breakpoint, Meta, SessionBp, active, commit, staging};
 use super::generations::Step;
+use super::kind;
 use super::permission;
 use super::place::{Place, bif_export, lead_to, new_breakpoint, prepare_stub, restore_stub};
 use super::session::{self, OnLoad, Shared};

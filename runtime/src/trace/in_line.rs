@@ -45,7 +45,7 @@ pub(crate) struct InLine {
     meter: AtomicU64,
     /// What [`changes`] was.
     changes: AtomicU64,
-    /// The number that counts calls of the function that runs, or `nowhere`.
+    /// The number that counts calls of the function that runs; 0 where meters alone do.
     count: AtomicU64,
     /// Those of its calls that no meter has been charged for.
     calls: AtomicU64,
@@ -56,7 +56,6 @@ pub(crate) struct InLine {
     nodes: [AtomicU64; METERS],
     /// The one of them that is charged for words.
     words: AtomicU64,
-    nowhere: AtomicU64,
 }
 
 /// What compiled code looks at.
@@ -107,11 +106,12 @@ impl InLine {
     }
 
     /// Calls of the function that runs add one at `count` and are to be charged to `nodes`, and the words up to the
-    /// heap's top, which is at `top` now, to `words`. Not where meters are to be charged already.
+    /// heap's top, which is at `top` now, to `words`. `count` is 0 where `nodes` alone count. Not where meters are to be
+    /// charged already.
     pub(super) fn runs(
         &self,
         changes: u64,
-        count: Option<u64>,
+        count: u64,
         nodes: &[&Node],
         words: Option<&Node>,
         top: u64,
@@ -119,10 +119,7 @@ impl InLine {
         let set = |at: &AtomicU64, value| at.store(value, Ordering::Relaxed);
         let address = |node: &Node| std::ptr::from_ref(node) as u64;
         set(&self.changes, changes);
-        set(
-            &self.count,
-            count.unwrap_or((&raw const self.nowhere) as u64),
-        );
+        set(&self.count, count);
         self.together.begin();
         set(&self.calls, 0);
         set(&self.top, top);

@@ -448,7 +448,7 @@ impl Meters {
         &mut self,
         running: SmallVec<[usize; METERS]>,
         changes: u64,
-        count: Option<u64>,
+        count: u64,
         top: u64,
     ) {
         debug_assert!(self.running.is_empty(), "they have been charged");

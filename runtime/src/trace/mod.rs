@@ -14,6 +14,7 @@ pub(crate) mod flags;
 pub(crate) mod frame;
 mod generations;
 pub(crate) mod in_line;
+mod kind;
 mod known;
 pub(crate) mod meter;
 pub(crate) mod native;
@@ -43,7 +44,7 @@ mod unmatched;
 
 use std::sync::Arc;
 
-use breakpoint::{SessionBp, kind};
+use breakpoint::SessionBp;
 use change::Which;
 pub use change::{Pattern, Switch};
 pub(crate) use change::{Setting, exports_staged, find_entry, freed, loaded, unloaded};

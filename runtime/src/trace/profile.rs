@@ -12,8 +12,8 @@ use beamline_formats::name;
 use beamline_formats::profile::{Cost, Header, Native, Request, Type, Writer};
 use beamline_formats::variable::Variable as _;
 
-use super::breakpoint::kind;
 use super::count::Counter;
+use super::kind;
 use super::meter::Measures;
 use super::node::Arena;
 use super::origin::Origins;

@@ -24,8 +24,8 @@ use beamline_formats::ring::{
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
-use super::breakpoint::kind;
 use super::counters::{self, Counting};
+use super::kind;
 use super::known::{self, Known};
 use super::meter::Measures;
 use super::native::{self, Nature};

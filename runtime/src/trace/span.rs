@@ -13,7 +13,7 @@ use std::time::Duration;
 use beamline_formats::profile::{Pattern, Span};
 use parking_lot::Mutex;
 
-use super::breakpoint::kind;
+use super::kind;
 use super::meter::Measures;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::vec::IntoIter;
 
-use super::breakpoint::{BpData, kind};
+use super::breakpoint::BpData;
 use super::change::{Pattern, Setting, Switch, changed};
+use super::kind;
 use super::place::{Place, has_stubs};
 use super::session::Shared;
 use crate::code::entry::{Export, all_exports, export};

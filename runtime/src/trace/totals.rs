@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_formats::totals::{Counted, Request, Totals, Workload};
 
-use super::breakpoint::kind;
+use super::kind;
 use super::meter::Measures;
 use super::profile::pid_text;
 use super::session::{self, OnLoad, Profiled};

@@ -1,0 +1,375 @@
+//! Measures calls: has the meters of a process follow what it runs.
+//!
+//! A meter's current node is charged for what has been spent since it became that. A call makes the node of the function
+//! current, and leaves a frame on the stack by which the caller's becomes current again.
+//!
+//! Invariants: B1 and B3 of `breakpoint.rs`.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{BpData, SessionBp};
+use crate::code::op::Op;
+use crate::code::op::entry as head;
+use crate::process::{Exiting, Process};
+use crate::sched;
+use crate::term::CodeAddress;
+use crate::trace::frame::{self, Frame, Kind, of_small, small};
+use crate::trace::in_line::METERS;
+use crate::trace::meter::{Account, Measures, Meter, Meters, Reading};
+use crate::trace::node::Arena;
+use crate::trace::{call, count, kind, known};
+
+/// Accounts, one for each meter, as a frame holds them.
+type Saved = SmallVec<[u64; 2]>;
+
+/// What a frame's word says: a meter's name and a node of it.
+fn account_word(uid: u32, node: u32) -> u64 {
+    small((u64::from(uid) << 32) | u64::from(node))
+}
+
+pub(super) fn account_of(word: u64) -> (u32, u32) {
+    let value = of_small(word);
+    ((value >> 32) as u32 & 0xfff_ffff, value as u32)
+}
+
+pub(super) fn reading(p: &Process) -> Reading {
+    Reading {
+        words: p.allocated_words(),
+        words_collected: p.collected_words(),
+        reductions: p.reductions(),
+    }
+}
+
+/// Measures a call, by these sessions; gives whether the function is each meter's current one already.
+#[inline]
+pub(super) fn measure(
+    p: &mut Process,
+    pc: CodeAddress,
+    data: &BpData,
+    original: u64,
+    sessions: u64,
+) -> Result<bool, Exiting> {
+    settle(p);
+    let reading = reading(p);
+    if let Some((measures, account)) = &data.metered_alone {
+        return measure_alone(p, pc, (data, original), (*measures, account), &reading);
+    }
+    if runs_on(p, data, sessions, &reading) {
+        return Ok(true);
+    }
+    let mut saved = Saved::new();
+    if data.has_both {
+        meters(p).in_line.together().begin();
+    }
+    for bp in of_sessions(data, sessions) {
+        look(bp, pc, original);
+        enter_session(p, bp, pc, &reading, &mut saved);
+    }
+    if data.has_both {
+        meters(p).in_line.together().end();
+    }
+    choose_in_line(p, data);
+    push_frame(p, pc, &saved)?;
+    Ok(false)
+}
+
+/// The same where one meter is all that is wanted.
+#[inline]
+fn measure_alone(
+    p: &mut Process,
+    pc: CodeAddress,
+    (data, original): (&BpData, u64),
+    (measures, account): (Measures, &Arc<Account>),
+    reading: &Reading,
+) -> Result<bool, Exiting> {
+    let bp = &data.sessions[0];
+    let known = meters_of(p).and_then(|meters| meters.by_key(data.metered_by));
+    let caller = match known {
+        Some(meter) if meter.runs(account) => {
+            meter.called(reading);
+            choose_in_line(p, data);
+            return Ok(true);
+        }
+        Some(meter) => account_word(meter.uid, meter.enter(account, reading)),
+        None => first_call(p, bp, measures, account, pc, reading),
+    };
+    look(bp, pc, original);
+    choose_in_line(p, data);
+    push_frame(p, pc, &[caller])?;
+    Ok(false)
+}
+
+/// Another function may become a meter's current one: compiled code counts no calls of this one any more, and meters are
+/// charged for those that it has counted.
+pub(in crate::trace) fn settle(p: &mut Process) {
+    p.runs_on.set(CodeAddress::NULL);
+    if let Some(meters) = meters_of(p) {
+        meters.settle();
+    }
+}
+
+/// Compiled code is to use the meter that is all that is wanted of this function.
+fn choose_in_line(p: &mut Process, data: &BpData) {
+    if data.metered_by != 0 {
+        meters(p).use_in_line(data.metered_by);
+    }
+}
+
+/// Those of these sessions.
+fn of_sessions(data: &BpData, sessions: u64) -> impl Iterator<Item = &SessionBp> {
+    let all = data.sessions.iter();
+    all.filter(move |bp| bp.session.bit() & sessions != 0)
+}
+
+/// Counts a call of the function that is every meter's current one already: nothing is charged to another one, and
+/// nothing to be given back. False where it is not.
+#[inline]
+fn runs_on(p: &mut Process, data: &BpData, sessions: u64, reading: &Reading) -> bool {
+    let Some(meters) = meters_of(p) else {
+        return false;
+    };
+    let Some(running) = running(meters, data, sessions) else {
+        return false;
+    };
+    if data.has_both {
+        meters.in_line.together().begin();
+    }
+    for at in running {
+        meters.meters[at].called(reading);
+    }
+    if data.has_both {
+        meters.in_line.together().end();
+    }
+    choose_in_line(p, data);
+    true
+}
+
+/// The meters of these sessions, if the function is the current one of each.
+fn running(meters: &Meters, data: &BpData, sessions: u64) -> Option<SmallVec<[usize; METERS]>> {
+    let mut running = SmallVec::new();
+    for bp in of_sessions(data, sessions) {
+        for (measures, account) in measured(bp) {
+            let mut all = meters.meters.iter();
+            let at = all.position(|meter| meter.is_of(&bp.session, measures))?;
+            if !meters.meters[at].runs(account) {
+                return None;
+            }
+            running.push(at);
+        }
+    }
+    Some(running)
+}
+
+/// Has compiled code count the calls that follow, of the function with this entry, which is the current one of all
+/// meters of these sessions.
+pub(super) fn count_in_line(
+    p: &mut Process,
+    pc: CodeAddress,
+    data: &BpData,
+    original: u64,
+    sessions: u64,
+    changes: u64,
+) {
+    let counter = data.counted_too.as_ref();
+    let is_native = [Op::NifEntry as u16, Op::BifEntry as u16].contains(&(original as u16));
+    if is_native || counter.is_some() && sched::current_id().is_none() {
+        return;
+    }
+    let top = p.htop.get() as u64;
+    let meters = meters(p);
+    let Some(running) = running(meters, data, sessions) else {
+        return;
+    };
+    let measures_reductions = |at: &usize| meters.meters[*at].measures.reductions;
+    let is_idle = running.is_empty() && (counter.is_none() || meters.charges_later());
+    if is_idle || running.len() > METERS || running.iter().any(measures_reductions) {
+        return;
+    }
+    let count = counter.map_or(0, |counter| counter.address() + count::offset());
+    meters.count_in_line(running, changes, count, top);
+    p.runs_on.set(pc);
+}
+
+/// Notes what the function is that a session measures, where it has become native code.
+#[inline]
+fn look(bp: &SessionBp, pc: CodeAddress, original: u64) {
+    if let (Some(account), Some(profile)) = (&bp.profile, &bp.session.profile)
+        && let Some(native) = account.nature.look(pc, original)
+    {
+        profile.is_native(call::mfa_at(pc), native);
+    }
+}
+
+/// What a session measures of the function, and the accounts.
+#[inline]
+pub(super) fn measured(bp: &SessionBp) -> impl Iterator<Item = (Measures, &Arc<Account>)> {
+    const TIME: Measures = Measures {
+        tree: false,
+        time: true,
+        words: false,
+        reductions: false,
+    };
+    const MEMORY: Measures = Measures {
+        tree: false,
+        time: false,
+        words: true,
+        reductions: false,
+    };
+    let on = bp.kinds & !bp.paused;
+    let of = |kind, account| Option::filter(account, |_| on & kind != 0);
+    let profile = bp.session.profile.as_ref();
+    let profile = profile.zip(of(kind::PROFILE, bp.profile.as_ref()));
+    [
+        profile.map(|(profile, account)| (profile.measures, account)),
+        of(kind::TIME, bp.time.as_ref()).map(|account| (TIME, account)),
+        of(kind::MEMORY, bp.memory.as_ref()).map(|account| (MEMORY, account)),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+#[inline]
+fn enter_session(
+    p: &mut Process,
+    bp: &SessionBp,
+    pc: CodeAddress,
+    reading: &Reading,
+    saved: &mut Saved,
+) {
+    for (measures, account) in measured(bp) {
+        saved.push(enter(p, bp, measures, account, pc, reading));
+    }
+}
+
+#[inline]
+fn enter(
+    p: &mut Process,
+    bp: &SessionBp,
+    measures: Measures,
+    account: &Arc<Account>,
+    pc: CodeAddress,
+    reading: &Reading,
+) -> u64 {
+    let key = measures.key(bp.session.id);
+    let known = meters_of(p).and_then(|meters| meters.by_key(key));
+    if let Some(meter) = known {
+        return account_word(meter.uid, meter.enter(account, reading));
+    }
+    first_call(p, bp, measures, account, pc, reading)
+}
+
+/// Those of `p`, if any of its calls has been measured.
+#[inline]
+pub(in crate::trace) fn meters_of(p: &mut Process) -> Option<&mut Meters> {
+    let held = p.meters.as_deref_mut()?;
+    debug_assert!(held.is::<Meters>(), "only `meters` puts something there");
+    // SAFETY: B3.
+    Some(unsafe { &mut *std::ptr::from_mut(held).cast::<Meters>() })
+}
+
+fn meters(p: &mut Process) -> &mut Meters {
+    if p.meters.is_none() {
+        let meters = Box::new(Meters::default());
+        p.in_line.set(meters.in_line.address());
+        p.meters = Some(meters);
+    }
+    meters_of(p).expect("they are there now")
+}
+
+/// The first call that a session measures in this process.
+#[cold]
+fn first_call(
+    p: &mut Process,
+    bp: &SessionBp,
+    measures: Measures,
+    account: &Arc<Account>,
+    pc: CodeAddress,
+    reading: &Reading,
+) -> u64 {
+    let initial = p.initial_call.get();
+    let in_line = meters(p).in_line.clone();
+    let arena = Arc::new(Arena::new(p.pid(), initial, in_line));
+    arena.note(p.shared().name(), p.reductions());
+    known::all(p)
+        .into_iter()
+        .for_each(|known| arena.known(known));
+    bp.session.arenas.lock().push(arena.clone());
+    // SAFETY: B1: `pc` is a function's entry.
+    let (module, function, arity) = unsafe {
+        (
+            *pc.code().offset(head::MODULE),
+            *pc.code().offset(head::FUNCTION),
+            head::arity(*pc.code().offset(head::ARITY)),
+        )
+    };
+    let is_initial = (module, function, arity) == (initial.0.raw().0, initial.1.raw().0, initial.2);
+    let calls = &raw const p.shared().tracee.calls;
+    let meters = meters(p);
+    meters.in_line.use_meter(0);
+    meters.meters.retain(|meter| meter.session.is_alive());
+    let uid = meters.uid();
+    let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, calls, *reading);
+    let caller = meter.enter(account, reading);
+    if is_initial && measures.words {
+        meter.count_initial_words(*reading);
+    }
+    meters.meters.push(Box::new(meter));
+    account_word(uid, caller)
+}
+
+/// Pushes the frame that gives the accounts back on return, unless one on top does so already: a tail call
+/// stays one.
+fn push_frame(p: &mut Process, pc: CodeAddress, saved: &[u64]) -> Result<(), Exiting> {
+    if saved.is_empty() || is_covered(p, saved) {
+        return Ok(());
+    }
+    let head = [frame::stub(Kind::Accounts), small(saved.len() as u64)];
+    if let [only] = *saved {
+        return frame::push(p, pc, &[head[0], head[1], only]);
+    }
+    let mut words: SmallVec<[u64; 4]> = SmallVec::from_slice(&head);
+    words.extend_from_slice(saved);
+    frame::push(p, pc, &words)
+}
+
+/// Do frames on top give back the accounts of all the meters in `saved`?
+fn is_covered(p: &Process, saved: &[u64]) -> bool {
+    if let [only] = saved {
+        let uid = account_of(*only).0;
+        let is_there = |accounts: &[u64]| accounts.iter().any(|word| account_of(*word).0 == uid);
+        return frame::on_top(p)
+            .any(|frame| matches!(frame, Frame::Accounts(accounts) if is_there(accounts)));
+    }
+    let mut left: SmallVec<[u32; 2]> = saved.iter().map(|word| account_of(*word).0).collect();
+    for frame in frame::on_top(p) {
+        if let Frame::Accounts(accounts) = frame {
+            for account in accounts {
+                left.retain(|uid| *uid != account_of(*account).0);
+            }
+            if left.is_empty() {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+pub(super) fn give_back(p: &mut Process, accounts: &[u64]) {
+    settle(p);
+    let reading = reading(p);
+    for word in accounts {
+        let (uid, node) = account_of(*word);
+        let meter = meters_of(p).and_then(|meters| meters.by_uid(uid));
+        let Some(session) = meter.map(|meter| &meter.session).filter(|s| s.is_alive()) else {
+            continue;
+        };
+        let bit = session.bit();
+        if p.shared().tracee.is_traced_by(bit)
+            && let Some(meter) = meters_of(p).and_then(|meters| meters.by_uid(uid))
+        {
+            meter.leave(node, &reading);
+        }
+    }
+}
