@@ -324,7 +324,7 @@ unsafe fn nif_ended(p: &mut Process, entry: CodeAddress, slice: &mut Slice, ende
 
 /// Calls of BIFs whose templates have looked at what the arms look at first.
 macro_rules! bif_calls {
-    ($($(#[doc = $doc:literal])* $name:ident $op:ident $cost:literal;)*) => { $(
+    ($($(#[doc = $doc:literal])* $name:ident $op:ident $arm:ident $cost:literal;)*) => { $(
         $(#[doc = $doc])*
         ///
         /// # Safety
@@ -337,13 +337,21 @@ macro_rules! bif_calls {
             // SAFETY: by contract.
             unsafe {
                 let word = word_at(pc);
-                p.fcalls.set(p.fcalls.get() - $cost);
-                let ended = call_bif(p, read::$op::at(pc, word).bif(), pc, Some(pc));
-                if let BifEnd::Return = ended {
-                    return NEXT;
-                }
-                let end = |r: &mut Regs<'_>, i: read::$op| bifs::end_call(r, i, i.export(), ended, $cost);
-                match run_arm(p, pc, word, slice, end) {
+                let i = read::$op::at(pc, word);
+                let is_traced = i.export().is_bif_traced.load(Ordering::Relaxed);
+                let step = if is_traced && !trace::breakpoint::counts(p, i.export().address()) {
+                    let arm = |r: &mut Regs<'_>, i: read::$op| bifs::$arm::<false>(r, i);
+                    run_arm(p, pc, word, slice, arm)
+                } else {
+                    p.fcalls.set(p.fcalls.get() - $cost);
+                    let ended = call_bif(p, i.bif(), pc, Some(pc));
+                    if let BifEnd::Return = ended {
+                        return NEXT;
+                    }
+                    let end = |r: &mut Regs<'_>, i: read::$op| bifs::end_call(r, i, i.export(), ended, $cost);
+                    run_arm(p, pc, word, slice, end)
+                };
+                match step {
                     Ok(to) => go_on(p, to, slice),
                     Err(outcome) => slice.leave(outcome),
                 }
@@ -354,9 +362,9 @@ macro_rules! bif_calls {
 
 bif_calls! {
     /// `CallBif`: the answer is [`NEXT`], or the address at which compiled code goes on.
-    call_light_bif CallBif 1;
+    call_light_bif CallBif call_bif_light 1;
     /// `CallHbif`, as [`call_light_bif`].
-    call_heavy_bif CallHbif 0;
+    call_heavy_bif CallHbif call_bif_heavy 0;
 }
 
 /// As [`go_on`], of what may be an entry or not.

@@ -266,6 +266,39 @@ pub(crate) fn hit(p: &mut Process, pc: CodeAddress) -> Result<u64, Exiting> {
     Ok(original)
 }
 
+/// Counts a call of the BIF with the entry `pc`, if that is all that breakpoints want of it. `false`: the call is one
+/// for [`hit`], if there is a breakpoint at all.
+///
+/// # Safety
+/// I1: it is an entry.
+pub(crate) unsafe fn counts(p: &Process, pc: CodeAddress) -> bool {
+    // SAFETY: by contract; B1: the entry's word is `Op::Breakpoint` now.
+    let data = unsafe {
+        if *pc.code() as u16 != Op::Breakpoint as u16 {
+            return false;
+        }
+        let breakpoint = &*(*pc.code().offset(head::BREAKPOINT) as *const Breakpoint);
+        breakpoint.active()
+    };
+    let Some(data) = data.filter(|data| data.counted != 0) else {
+        return false;
+    };
+    if p.resumed_call.get() == pc || p.flags.get().sensitive {
+        return false;
+    }
+    let [
+        SessionBp {
+            count: Some(counter),
+            ..
+        },
+    ] = &data.sessions[..]
+    else {
+        return false;
+    };
+    counter.increment();
+    true
+}
+
 /// The word that stands at the entry `pc` in truth, which a breakpoint stands at.
 ///
 /// # Safety

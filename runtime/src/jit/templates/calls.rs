@@ -150,14 +150,11 @@ pub(super) fn call_fun_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Call
     jump_to_entry(c);
 }
 
-/// Goes to `other` for a process that saves its calls, and where the BIF has a breakpoint.
-fn may_call(c: &mut Compiler<'_>, export: &'static Export, other: DynamicLabel) {
-    constant(c, RAX, (&raw const export.is_bif_traced) as u64);
+/// Goes to `other` for a process that saves its calls.
+fn may_call(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
         ; cmp BYTE [r13 + SAVES_CALLS], 0
-        ; jne =>other
-        ; cmp BYTE [rax], 0
         ; jne =>other
     );
 }
@@ -172,13 +169,13 @@ fn call_bif_stub(c: &mut Compiler<'_>, pc: CodeAddress, stub: i32, i: impl Instr
 
 pub(super) fn call_bif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallBif) {
     let other = c.cold_helper(pc, Op::CallBif, i);
-    may_call(c, i.export(), other);
+    may_call(c, other);
     dynasm!(c.a; .arch x64; cmp r14, 1; jle =>other);
     call_bif_stub(c, pc, CALL_LIGHT_BIF, i);
 }
 
 pub(super) fn call_hbif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallHbif) {
     let other = c.cold_helper(pc, Op::CallHbif, i);
-    may_call(c, i.export(), other);
+    may_call(c, other);
     call_bif_stub(c, pc, CALL_HEAVY_BIF, i);
 }
