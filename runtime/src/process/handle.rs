@@ -192,8 +192,7 @@ impl Process {
                 message,
                 priority,
             } => {
-                if let Some(alias) = self.through_alias(alias) {
-                    let before_others = alias.priority && priority;
+                if let Some(before_others) = self.through_alias((alias, priority)) {
                     self.arrives((SYSTEM, 0), &message, before_others);
                     self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
@@ -230,9 +229,9 @@ impl Process {
     fn handle_traced(&mut self, traced: TracedMessage) {
         let (from, before_others) = match traced.alias {
             None => (traced.from, false),
-            Some((alias, priority)) => match self.through_alias(alias) {
+            Some(by) => match self.through_alias(by) {
                 None => return,
-                Some(alias) => (SYSTEM, alias.priority && priority),
+                Some(before_others) => (SYSTEM, before_others),
             },
         };
         self.report_received(from, &traced.message);
@@ -267,14 +266,18 @@ impl Process {
         relations.aliases.get(&reference).copied()
     }
 
-    /// The same for a message: an alias for a single reply ends here.
-    pub(super) fn through_alias(&mut self, reference: RefNumbers) -> Option<super::Alias> {
+    /// Whether a message that comes by this alias goes before others, as it asks to: where the alias allows it. `None`: the
+    /// alias is not active, and the message does not come. An alias for a single reply ends here.
+    pub(super) fn through_alias(
+        &mut self,
+        (reference, priority): (RefNumbers, bool),
+    ) -> Option<bool> {
         let alias = self.alias(reference)?;
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
             self.demonitor(reference, false);
         }
-        Some(alias)
+        Some(alias.priority && priority)
     }
 
     /// A message goes into the queue, with or without priority.

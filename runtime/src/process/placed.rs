@@ -144,12 +144,9 @@ impl Process {
         Some(words)
     }
 
-    /// Whether a message that comes by this alias goes before others. `None`: it does not come.
+    /// Whether a message that comes so goes before others. `None`: it does not come.
     #[inline]
     fn admits(&mut self, alias: ByAlias) -> Option<bool> {
-        let Some((alias, priority)) = alias else {
-            return Some(false);
-        };
-        Some(self.through_alias(alias)?.priority && priority)
+        alias.map_or(Some(false), |by| self.through_alias(by))
     }
 }

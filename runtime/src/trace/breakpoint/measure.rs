@@ -86,16 +86,13 @@ fn measure_alone(
 ) -> Result<bool, Exiting> {
     let bp = &data.sessions[0];
     let known = meters_of(p).and_then(|meters| meters.by_key(data.metered_by));
-    let caller = match known {
-        Some(meter) if meter.runs(account) => {
-            meter.called(reading);
-            choose_in_line(p, data);
-            return Ok(true);
-        }
-        Some(meter) => account_word(meter.uid, meter.enter(account, reading)),
-        None => first_call(p, bp, measures, account, pc, reading),
-    };
+    if let Some(meter) = known.filter(|meter| meter.runs(account)) {
+        meter.called(reading);
+        choose_in_line(p, data);
+        return Ok(true);
+    }
     look(bp, pc, original);
+    let caller = enter(p, bp, measures, account, pc, reading);
     choose_in_line(p, data);
     push_frame(p, pc, &[caller])?;
     Ok(false)
@@ -336,24 +333,12 @@ fn push_frame(p: &mut Process, pc: CodeAddress, saved: &[u64]) -> Result<(), Exi
 
 /// Do frames on top give back the accounts of all the meters in `saved`?
 fn is_covered(p: &Process, saved: &[u64]) -> bool {
-    if let [only] = saved {
-        let uid = account_of(*only).0;
+    saved.iter().all(|word| {
+        let uid = account_of(*word).0;
         let is_there = |accounts: &[u64]| accounts.iter().any(|word| account_of(*word).0 == uid);
-        return frame::on_top(p)
-            .any(|frame| matches!(frame, Frame::Accounts(accounts) if is_there(accounts)));
-    }
-    let mut left: SmallVec<[u32; 2]> = saved.iter().map(|word| account_of(*word).0).collect();
-    for frame in frame::on_top(p) {
-        if let Frame::Accounts(accounts) = frame {
-            for account in accounts {
-                left.retain(|uid| *uid != account_of(*account).0);
-            }
-            if left.is_empty() {
-                return true;
-            }
-        }
-    }
-    false
+        frame::on_top(p)
+            .any(|frame| matches!(frame, Frame::Accounts(accounts) if is_there(accounts)))
+    })
 }
 
 pub(super) fn give_back(p: &mut Process, accounts: &[u64]) {
