@@ -220,6 +220,8 @@ impl<'m> Compiler<'m> {
             "the prologue's size"
         );
         self.put_behind(Cold::YieldAtEntry(yields));
+        let arity = self.arity_of(self.module.address(self.entry));
+        self.hold_arguments(arity.expect("the entry is a function's"));
     }
 
     /// Compiles the instruction at this offset; gives the next one's.
@@ -239,7 +241,7 @@ impl<'m> Compiler<'m> {
             self.kept = kept.unwrap_or(keeps::ALL);
             self.lead_to(
                 offset,
-                templates::loads_first(pc, word),
+                &templates::loads_first(self, pc, word),
                 kept.is_none(),
                 edge,
             );
@@ -256,14 +258,15 @@ impl<'m> Compiler<'m> {
 
     /// Has labels and places lead to the instruction at this offset, whose template begins by loading these registers, or
     /// takes what is held as it needs it.
-    fn lead_to(&mut self, offset: u32, first: [Option<Reg>; 2], passes: bool, edge: Option<Edge>) {
+    fn lead_to(&mut self, offset: u32, first: &[Reg], passes: bool, edge: Option<Edge>) {
         let mut held = std::mem::take(&mut self.held);
         let mut labels = [
             Some(self.label_at(offset)),
             self.backs.get(&offset).copied(),
             None,
         ];
-        if self.known.is_target(offset) {
+        // Nobody jumps to the entry's label but by way of a reload.
+        if self.known.is_target(offset) && offset != self.entry {
             held.clear();
         }
         match edge {
@@ -279,9 +282,8 @@ impl<'m> Compiler<'m> {
         let at = (self.words_to(offset), self.here());
         self.starts.push(at);
         self.places.push(at);
-        let is_of_use = |held: &Held| {
-            passes || self.kept & 1 << held.at != 0 || first.contains(&Some(held.reg))
-        };
+        let is_of_use =
+            |held: &Held| passes || self.kept & 1 << held.at != 0 || first.contains(&held.reg);
         if held.iter().any(is_of_use) {
             let place = self.places.len() - 1;
             self.carried = Some(Carried {
@@ -308,10 +310,12 @@ impl<'m> Compiler<'m> {
             .expect("an instruction of the module")
     }
 
-    /// The function with this entry is called by its label, from its own module.
-    pub(super) fn is_entry(&self, target: CodeAddress) -> bool {
-        let offset = self.module.offset_of(target);
-        offset.is_some_and(|offset| self.module.functions.binary_search(&offset).is_ok())
+    /// The arity of the function of this module that has this entry; `None` where it is none's.
+    pub(super) fn arity_of(&self, target: CodeAddress) -> Option<usize> {
+        let offset = self.module.offset_of(target)?;
+        self.module.functions.binary_search(&offset).ok()?;
+        let word = self.module.word(offset, head::ARITY);
+        Some(head::arity(word.load(Ordering::Relaxed)).into())
     }
 
     /// The instruction is done by its helper.
@@ -329,6 +333,9 @@ impl<'m> Compiler<'m> {
 
     /// The same of an instruction that may call: what it calls returns behind it.
     pub(super) fn calling_helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
+        if let Some(carried) = self.carried.take() {
+            self.bind(carried.labels);
+        }
         self.call_helper(pc, op);
         dynasm!(self.a; .arch x64; .align 4);
         self.returns_to(i.next());
@@ -405,10 +412,7 @@ impl<'m> Compiler<'m> {
             true => dynasm!(self.a; .arch x64; jmp =>from),
             false => {
                 let end = self.free();
-                match i8::try_from(bytes) {
-                    Ok(bytes) => dynasm!(self.a; .arch x64; lea Rq(end), [BYTE r15 + bytes]),
-                    Err(_) => dynasm!(self.a; .arch x64; lea Rq(end), [r15 + bytes]),
-                }
+                templates::sum(self, end, templates::R15, bytes);
                 dynasm!(self.a; .arch x64; cmp Rq(end), rsp; ja =>from);
             }
         }
@@ -423,7 +427,7 @@ impl<'m> Compiler<'m> {
         });
     }
 
-    /// Returns to the address on top of the stack.
+    /// Returns to the address on top of the stack; the result is where J5 wants it.
     pub(super) fn return_(&mut self) {
         let yields = self.new_label();
         dynasm!(self.a; .arch x64; dec r14; js =>yields; ret);

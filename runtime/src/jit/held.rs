@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 
 use super::compile::{Cold, Compiler};
 use super::known::{Facts, Forgets};
-use super::templates::{self, RAX, RCX, keeps};
+use super::templates::keeps::ARGUMENTS;
+use super::templates::{self, RAX, RCX, calls, keeps};
 use crate::code::operand::{Reg, Src};
 use crate::term::CodeAddress;
 
@@ -196,6 +197,33 @@ impl Compiler<'_> {
         })
     }
 
+    /// The value that a register had before the template, too, is in the machine register `at`.
+    pub(super) fn find(&mut self, reg: Reg, at: u8) {
+        if self.held.iter().all(|held| held.reg != reg) {
+            self.hold(reg, at);
+        }
+    }
+
+    /// The same of a small integer.
+    pub(super) fn find_small(&mut self, reg: Reg, at: u8) {
+        self.find(reg, at);
+        for held in self.held.iter_mut().filter(|held| held.reg == reg) {
+            held.is_small = true;
+        }
+    }
+
+    /// A function begins, called with so many arguments: machine registers hold the first ones.
+    pub(super) fn hold_arguments(&mut self, arity: usize) {
+        for (reg, at) in calls::arguments(arity).rev() {
+            self.hold(reg, at);
+        }
+    }
+
+    /// A call has returned: a machine register holds its result.
+    pub(super) fn hold_result(&mut self) {
+        self.hold(calls::X0, ARGUMENTS[0]);
+    }
+
     /// Has a template begin with a source in a machine register.
     pub(super) fn first(&mut self, to: u8, src: Src) {
         self.begin(&[(to, src)], None);
@@ -209,6 +237,11 @@ impl Compiler<'_> {
     /// Has a template begin with two sources in `rax` and `rcx`.
     pub(super) fn first_two(&mut self, left: Src, right: Src) {
         self.begin(&[(RAX, left), (RCX, right)], None);
+    }
+
+    /// Has a template begin with these sources in these machine registers, no two of which are the same.
+    pub(super) fn first_of(&mut self, sources: &[(u8, Src)]) {
+        self.begin(sources, None);
     }
 
     /// Has a template begin with two sources in these machine registers.
@@ -229,7 +262,7 @@ impl Compiler<'_> {
             let reg = src.reg()?;
             held.iter().find(|held| held.reg == reg).copied()
         };
-        let firsts: SmallVec<[First; 2]> = sources
+        let firsts: SmallVec<[First; 5]> = sources
             .iter()
             .map(|&(to, src)| First {
                 src,
@@ -253,36 +286,28 @@ impl Compiler<'_> {
         }
     }
 
-    /// Moves what is held to where it is to be.
+    /// Moves what is held to where it is to be, all at once.
     fn take(&mut self, firsts: &[First]) {
-        let at = |n: usize| {
-            firsts
-                .get(n)
-                .and_then(|first| first.held)
-                .map(|held| held.at)
-        };
-        let mut put = |to: u8, from: u8| {
-            if to != from {
+        let taken = firsts
+            .iter()
+            .filter_map(|first| Some((first.to, first.held?.at)));
+        let mut moves: SmallVec<[(u8, u8); 5]> = taken.filter(|(to, from)| to != from).collect();
+        while !moves.is_empty() {
+            let is_needed = |to: u8| moves.iter().any(|&(_, from)| from == to);
+            if let Some(n) = moves.iter().position(|&(to, _)| !is_needed(to)) {
+                let (to, from) = moves.remove(n);
                 dynasm!(self.a; .arch x64; mov Rq(to), Rq(from));
+                continue;
             }
-        };
-        match (at(0), at(1)) {
-            (Some(one), Some(other)) if one == firsts[1].to && other == firsts[0].to => {
-                dynasm!(self.a; .arch x64; xchg Rq(one), Rq(other));
-            }
-            // The second one's place has the first one, or the other way round.
-            (Some(one), Some(other)) if one == firsts[1].to => {
-                put(firsts[0].to, one);
-                put(firsts[1].to, other);
-            }
-            (one, other) => {
-                if let Some(other) = other {
-                    put(firsts[1].to, other);
-                }
-                if let Some(one) = one {
-                    put(firsts[0].to, one);
+            // What is left goes round in circles.
+            let (to, from) = moves.remove(0);
+            dynasm!(self.a; .arch x64; xchg Rq(to), Rq(from));
+            for (_, other) in &mut moves {
+                if *other == to {
+                    *other = from;
                 }
             }
+            moves.retain(|(to, from)| to != from);
         }
     }
 
@@ -325,7 +350,7 @@ impl Compiler<'_> {
     pub(super) fn are_small(&mut self, registers: &[u8], other: DynamicLabel) {
         match *registers {
             [] => return,
-            [one] => dynasm!(self.a; .arch x64; lea edx, [BYTE Rq(one) + 1]),
+            [one] => templates::low_sum(self, templates::RDX, one, 1),
             [one, two, ..] => {
                 dynasm!(self.a; .arch x64; mov edx, Rd(one); and edx, Rd(two); inc edx);
             }

@@ -3,7 +3,9 @@
 
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::stubs::{Assembler, YIELD_AT_RETURN, slot, swap_in, swap_out};
+use super::stubs::{
+    Assembler, YIELD_AT_RETURN, load_arguments, load_result, slot, swap_in, swap_out,
+};
 use crate::code::native::RETURN_BYTES;
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::TRACE_FRAMES;
@@ -90,18 +92,18 @@ fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
         ; .arch x64
         ; cmp rax, [r13 + process::RUNS_ON]
         ; jne =>looks
-        ; mov r9, [r13 + process::IN_LINE]
+        ; mov r11, [r13 + process::IN_LINE]
         ; mov rdx, QWORD changes_address() as i64
         ; mov rdx, [rdx]
-        ; cmp rdx, [r9 + in_line::CHANGES]
+        ; cmp rdx, [r11 + in_line::CHANGES]
         ; jne =>looks
         ; dec r14
         ; jle =>to.yields
-        ; mov rdx, [r9 + in_line::COUNT]
-        ; cmp QWORD [r9 + in_line::CHARGED_LATER], 0
+        ; mov rdx, [r11 + in_line::COUNT]
+        ; cmp QWORD [r11 + in_line::CHARGED_LATER], 0
         ; je =>counts
-        ; inc QWORD [r9 + in_line::CALLS]
-        ; mov [r9 + in_line::TOP], r15
+        ; inc QWORD [r11 + in_line::CALLS]
+        ; mov [r11 + in_line::TOP], r15
         ; test rdx, rdx
         ; jz =>goes
         ; =>counts
@@ -164,9 +166,9 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; or rax, tag::SMALL as i32
         ; push rax
         ; push ONE
-        ; jmp =>to.calls[frame::ACCOUNTS]
-        ; =>on_top
     );
+    load_arguments(a);
+    dynasm!(a; .arch x64; jmp =>to.calls[frame::ACCOUNTS]; =>on_top);
     emit_covered(a, to);
     dynasm!(a
         ; .arch x64
@@ -176,7 +178,9 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
     );
     emit_prologue(a, to);
     emit_charge_counts(a);
-    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]; jmp QWORD [BYTE r8 + BODY]; =>recorded);
+    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]);
+    load_arguments(a);
+    dynasm!(a; .arch x64; jmp QWORD [BYTE r8 + BODY]; =>recorded);
     emit_recorded(a, to);
 }
 
@@ -206,6 +210,10 @@ fn emit_recorded(a: &mut Assembler, to: &Labels) {
     dynasm!(a
         ; .arch x64
         ; mov r8, [rbp + slot::KEPT[0]]
+    );
+    load_arguments(a);
+    dynasm!(a
+        ; .arch x64
         ; test rax, rax
         ; jz =>is_unseen
         ; push rax
@@ -237,6 +245,10 @@ fn emit_end(a: &mut Assembler, words: usize) {
         ; add rsp, 8 * (words as i32 - 1)
         ; dec r14
         ; js =>yields
+    );
+    load_result(a);
+    dynasm!(a
+        ; .arch x64
         ; ret
         ; =>yields
         ; jmp QWORD [r12 + YIELD_AT_RETURN]
@@ -300,10 +312,8 @@ fn emit_covered(a: &mut Assembler, to: &Labels) {
         ; jne =>to.generic
     );
     emit_goes_on_in(a, to);
-    dynasm!(a
-        ; .arch x64
-        ; jmp QWORD [BYTE r8 + BODY]
-    );
+    load_arguments(a);
+    dynasm!(a; .arch x64; jmp QWORD [BYTE r8 + BODY]);
 }
 
 /// A traced call has returned to its frame, which gives accounts back, and whose first word is popped.

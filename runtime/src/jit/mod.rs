@@ -16,7 +16,8 @@
 //! | `r14` | reductions left |
 //! | `r15` | the heap's top |
 //!
-//! All others are free between instructions. `rax` holds a function's entry when it is called.
+//! All others are free between instructions. `rax` holds a function's entry when it is called. The x registers always
+//! have their values in memory; machine registers hold the first ones, too, where a function begins or is returned to.
 //!
 //! Invariants:
 //! - J1: whoever calls Rust stores `r14`, `r15` and `rsp` in the process before, and takes them from it afterwards (I2).
@@ -24,6 +25,9 @@
 //!   [`RESERVED_WORDS`](crate::heap::RESERVED_WORDS) keeps free are enough for the calls of stubs. No signal is handled
 //!   there.
 //! - J3: a return address on the process's stack is a multiple of 4, so that the collector takes it for no term.
+//! - J4: who goes on at a function's first instruction, by its entry or behind its prologue, has the first x registers in
+//!   [`ARGUMENTS`](templates::keeps::ARGUMENTS) as well, as many as are arguments.
+//! - J5: who goes on at a return address has `x0` in the first of these as well.
 #![expect(unsafe_code, reason = "machine code is made and entered")]
 #![expect(
     clippy::useless_conversion,

@@ -3,7 +3,8 @@
 
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::stubs::{Assembler, call, slot, swap_in, swap_out};
+use super::stubs::{Assembler, call, load_arguments, load_result, slot, swap_in, swap_out};
+use super::templates::keeps::ARGUMENTS;
 use crate::code::nif::Nif;
 use crate::code::op::entry as head;
 use crate::exec::nif::layout;
@@ -36,10 +37,11 @@ pub(super) fn emit_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOff
         ; .arch x64
         ; test rax, rax
         ; jnz =>elsewhere
-        ; ret
-        ; =>elsewhere
-        ; jmp rax
     );
+    load_result(a);
+    dynasm!(a; .arch x64; ret; =>elsewhere);
+    load_arguments(a);
+    dynasm!(a; .arch x64; jmp rax);
     entry
 }
 
@@ -101,6 +103,7 @@ fn emit_plain(a: &mut Assembler, generic: DynamicLabel, ends: DynamicLabel) {
         ; mov rsp, rdx
         ; mov r14, [r13 + FCALLS]
         ; mov [rbx], rax
+        ; mov Rq(ARGUMENTS[0]), rax
         ; ret
         ; =>slow
         ; mov rsi, [rbp + slot::KEPT[0]]

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
+use super::templates::keeps::ARGUMENTS;
 use super::{bits, metered, nif, perf};
 use crate::code::native::{BYTES, Common, RETURN_BYTES, start as start_native};
 use crate::code::op::{Op, entry as head};
@@ -182,6 +183,18 @@ pub(super) fn swap_in(a: &mut Assembler) {
     );
 }
 
+/// Has machine registers hold the first x registers (J4, J5), for whoever goes on at an address that may want them so.
+pub(super) fn load_arguments(a: &mut Assembler) {
+    for (n, at) in (0..).zip(ARGUMENTS) {
+        dynasm!(a; .arch x64; mov Rq(at), [rbx + 8 * n]);
+    }
+}
+
+/// Has a machine register hold the result of a call (J5).
+pub(super) fn load_result(a: &mut Assembler) {
+    dynasm!(a; .arch x64; mov Rq(ARGUMENTS[0]), [rbx]);
+}
+
 /// Calls a function of Rust with the process, `rsi`, and the slice.
 pub(super) fn call(a: &mut Assembler, function: u64) {
     dynasm!(a
@@ -198,6 +211,7 @@ fn go(a: &mut Assembler, function: u64) {
     swap_out(a);
     call(a, function);
     swap_in(a);
+    load_arguments(a);
     dynasm!(a; .arch x64; jmp rax);
 }
 
@@ -280,7 +294,9 @@ fn emit_enter(a: &mut Assembler) -> AssemblyOffset {
         ; mov r12, r8
     );
     swap_in(a);
-    dynasm!(a; .arch x64; jmp rdx);
+    dynasm!(a; .arch x64; mov rax, rdx);
+    load_arguments(a);
+    dynasm!(a; .arch x64; jmp rax);
     enter
 }
 
@@ -365,8 +381,9 @@ fn emit_collect(a: &mut Assembler) -> AssemblyOffset {
         ; push QWORD [rbp + slot::BACK]
         ; ret
         ; =>leaves
-        ; jmp rax
     );
+    load_arguments(a);
+    dynasm!(a; .arch x64; jmp rax);
     collect
 }
 
@@ -417,6 +434,10 @@ fn emit_helper(a: &mut Assembler, helper: helpers::Helper, leave: DynamicLabel) 
         ; lea rcx, [=>leave]
         ; cmp rax, rcx
         ; je =>leaves
+    );
+    load_arguments(a);
+    dynasm!(a
+        ; .arch x64
         ; jmp rax
         ; =>leaves
         ; push rax

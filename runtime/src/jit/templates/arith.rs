@@ -3,7 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
-use super::{RAX, RCX, RDX, RSI, add, constant, source, store};
+use super::{RAX, RCX, RDX, RSI, add, constant, low_sum, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::heap::Heap;
@@ -110,7 +110,8 @@ const FLOAT: u64 = tag::make_header(size::FLOAT - 1, tag::FLOAT);
 /// The value of the float or the small integer in a machine register.
 fn number(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
     let (is_small, done) = (c.new_label(), c.new_label());
-    dynasm!(c.a; .arch x64; lea edx, [BYTE Rq(from) + 1]; test dl, 15; jz =>is_small);
+    low_sum(c, RDX, from, 1);
+    dynasm!(c.a; .arch x64; test dl, 15; jz =>is_small);
     float(c, to, from, other);
     dynasm!(c.a
         ; .arch x64
@@ -124,9 +125,9 @@ fn number(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
 
 /// The value of the float in a machine register; goes to `other` where it is none.
 pub(super) fn float(c: &mut Compiler<'_>, to: u8, from: u8, other: DynamicLabel) {
+    low_sum(c, RDX, from, -(tag::BOXED as i32));
     dynasm!(c.a
         ; .arch x64
-        ; lea edx, [BYTE Rq(from) - tag::BOXED as i8]
         ; test dl, 3
         ; jnz =>other
         ; cmp QWORD [BYTE Rq(from) - tag::BOXED as i8], FLOAT as i32

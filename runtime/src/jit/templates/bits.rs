@@ -89,7 +89,7 @@ fn new_context(c: &mut Compiler<'_>, i: read::BsStartMatch, other: DynamicLabel)
 /// A template has ended with the context in `rdx`, and set this register.
 pub(super) fn hold_context(c: &mut Compiler<'_>, context: Src, written: Option<Reg>) {
     if let Some(reg) = context.reg().filter(|&reg| Some(reg) != written) {
-        c.hold(reg, RDX);
+        c.find(reg, RDX);
     }
 }
 

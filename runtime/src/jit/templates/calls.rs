@@ -1,12 +1,14 @@
 //! Templates of calls by label, export and fun.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use smallvec::SmallVec;
 
 use super::frames::drop_frame;
-use super::{RAX, RCX, RDX, RSI, constant, load};
+use super::keeps::ARGUMENTS;
+use super::{R8, RAX, RCX, RDX, constant, load};
 use crate::code::Export;
 use crate::code::op::{Op, entry as head, read};
-use crate::code::operand::{Instruction, Reg};
+use crate::code::operand::{Instruction, Reg, Src};
 use crate::jit::compile::Compiler;
 use crate::jit::stubs::{CALL_HEAVY_BIF, CALL_LIGHT_BIF};
 use crate::process::offset::SAVES_CALLS;
@@ -21,11 +23,67 @@ fn active_address() -> u64 {
     (&raw const ACTIVE) as u64
 }
 
+/// The first x register.
+pub(in crate::jit) const X0: Reg = Reg(0);
+
+/// The x registers that a function of that arity finds in machine registers, and these.
+pub(in crate::jit) fn arguments(arity: usize) -> impl DoubleEndedIterator<Item = (Reg, u8)> {
+    let registers = (0..).map(|n| Reg(8 * n));
+    let all: SmallVec<[(Reg, u8); ARGUMENTS.len()]> =
+        registers.zip(ARGUMENTS).take(arity).collect();
+    all.into_iter()
+}
+
+/// What the template of the instruction at `pc` has in machine registers first, where it is a call or a return.
+///
+/// # Safety
+/// I1: the loader has put an instruction there, whose first word is `word`.
+pub(super) unsafe fn loads_first(
+    c: &Compiler<'_>,
+    pc: CodeAddress,
+    word: u64,
+) -> SmallVec<[Reg; 5]> {
+    let of_call = |arity: usize| arguments(arity).map(|(reg, _)| reg);
+    let of_function = |entry| {
+        c.arity_of(entry)
+            .map_or_else(SmallVec::new, |arity| of_call(arity).collect())
+    };
+    let of_export = |export: &Export| of_call(export.arity.into()).collect();
+    // SAFETY: by contract.
+    unsafe {
+        match Op::of(word) {
+            Op::Call => of_function(read::Call::at(pc, word).target()),
+            Op::CallLast => of_function(read::CallLast::at(pc, word).target()),
+            Op::CallOnly => of_function(read::CallOnly::at(pc, word).target()),
+            Op::CallExt => of_export(read::CallExt::at(pc, word).export()),
+            Op::CallExtLast => of_export(read::CallExtLast::at(pc, word).export()),
+            Op::CallExtOnly => of_export(read::CallExtOnly::at(pc, word).export()),
+            Op::CallFun => {
+                let i = read::CallFun::at(pc, word);
+                of_call(i.arity()).chain([i.fun()]).collect()
+            }
+            Op::CallFunLast => {
+                let i = read::CallFunLast::at(pc, word);
+                of_call(i.arity()).chain([i.fun()]).collect()
+            }
+            Op::Return | Op::DeallocateReturn => SmallVec::from_slice(&[X0]),
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+/// Has a template begin with the arguments of a call where the function looks for them.
+fn first_arguments(c: &mut Compiler<'_>, arity: impl Into<usize>) {
+    let sources = arguments(arity.into()).map(|(reg, at)| (at, Src::of(reg)));
+    c.first_of(&sources.collect::<SmallVec<[_; 4]>>());
+}
+
 /// Calls the function whose entry is in `rax`.
 fn call_entry(c: &mut Compiler<'_>, i: impl Instruction) {
     c.pad(3);
     dynasm!(c.a; .arch x64; call QWORD [BYTE rax + NATIVE]);
     c.returns_to(i.next());
+    c.hold_result();
 }
 
 /// Goes on with it, as a tail call.
@@ -34,26 +92,29 @@ fn jump_to_entry(c: &mut Compiler<'_>) {
 }
 
 pub(super) fn call(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Call) {
-    if !c.is_entry(i.target()) {
+    let Some(arity) = c.arity_of(i.target()) else {
         return c.calling_helper(pc, Op::Call, i);
-    }
+    };
+    first_arguments(c, arity);
     constant(c, RAX, i.target().word());
     call_entry(c, i);
 }
 
 pub(super) fn call_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallLast) {
-    if !c.is_entry(i.target()) {
+    let Some(arity) = c.arity_of(i.target()) else {
         return c.helper(pc, Op::CallLast, i);
-    }
+    };
+    first_arguments(c, arity);
     drop_frame(c, i.frame());
     constant(c, RAX, i.target().word());
     jump_to_entry(c);
 }
 
 pub(super) fn call_only(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallOnly) {
-    if !c.is_entry(i.target()) {
+    let Some(arity) = c.arity_of(i.target()) else {
         return c.helper(pc, Op::CallOnly, i);
-    }
+    };
+    first_arguments(c, arity);
     constant(c, RAX, i.target().word());
     jump_to_entry(c);
 }
@@ -67,6 +128,7 @@ fn load_export(
     export: &'static Export,
 ) {
     let saves = c.cold_helper(pc, op, i);
+    first_arguments(c, export.arity);
     dynasm!(c.a; .arch x64; cmp BYTE [r13 + SAVES_CALLS], 0; jne =>saves);
     constant(c, RAX, export.addresses.as_ptr() as u64);
     constant(c, RCX, active_address());
@@ -101,7 +163,9 @@ fn load_fun(
 ) {
     let other = c.cold_helper(pc, op, i);
     let (copy, done) = (c.new_label(), c.new_label());
-    load(c, RDX, fun);
+    let taken = arguments(arity).map(|(reg, at)| (at, Src::of(reg)));
+    let taken = taken.chain([(RDX, Src::of(fun))]);
+    c.first_of(&taken.collect::<SmallVec<[_; 5]>>());
     // The header without its count of free variables says: a local fun of that arity.
     let wanted = tag::fun::make_header(arity as u8, 0, false) as i32;
     let mask =
@@ -118,12 +182,12 @@ fn load_fun(
         ; jne =>other
         ; mov rax, [rdx + (8 - tag::BOXED as i32)]
     );
-    constant(c, RSI, active_address());
+    constant(c, R8, active_address());
     let x = (arity as i32 - 1) * 8;
     dynasm!(c.a
         ; .arch x64
-        ; mov rsi, [rsi]
-        ; mov rax, [rax + rsi * 8]
+        ; mov r8, [r8]
+        ; mov rax, [rax + r8 * 8]
         ; test rax, rax
         ; jz =>other
         ; shr ecx, 16
@@ -131,12 +195,15 @@ fn load_fun(
         ; test ecx, ecx
         ; jz =>done
         ; =>copy
-        ; mov rsi, [rdx + rcx * 8 + (8 - tag::BOXED as i32)]
-        ; mov [rbx + rcx * 8 + x], rsi
+        ; mov r8, [rdx + rcx * 8 + (8 - tag::BOXED as i32)]
+        ; mov [rbx + rcx * 8 + x], r8
         ; dec ecx
         ; jnz =>copy
-        ; =>done
     );
+    for (reg, at) in arguments(ARGUMENTS.len()).skip(arity) {
+        load(c, at, reg);
+    }
+    dynasm!(c.a; .arch x64; =>done);
 }
 
 pub(super) fn call_fun(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallFun) {

@@ -11,7 +11,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::binaries::{self, BASE, END, ORIG, START};
-use super::{RAX, RDX, constant, load, source, store};
+use super::{RAX, RDX, constant, load, load_at, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Reg, Src};
 use crate::heap::{Binary, Heap, RESERVED_WORDS, heap_bits_words};
@@ -512,7 +512,7 @@ fn field_value(c: &mut Compiler<'_>, field: Field, is_more: bool) {
         }
         Value::Float(src) => {
             source(c, to, Src(src.0));
-            dynasm!(c.a; .arch x64; mov Rq(to), [Rq(to) + (8 - tag::BOXED as i32)]);
+            load_at(c, to, to, 8 - tag::BOXED as i32);
         }
     }
     if is_more {

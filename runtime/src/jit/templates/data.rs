@@ -4,6 +4,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::{
     R15, RAX, RCX, RDX, add, constant, load, load_at, source, store, store_at, store_constant_at,
+    sum,
 };
 use crate::code::op::{Op, read};
 use crate::code::operand::{Reg, Src};
@@ -140,7 +141,8 @@ pub(super) fn get_tuple_element2(
 /// A new cell, whose words are on the heap.
 fn cell(c: &mut Compiler<'_>, dst: Reg) {
     let at = c.free();
-    dynasm!(c.a; .arch x64; lea Rq(at), [BYTE r15 + tag::LIST as i8]; add r15, BYTE 16);
+    sum(c, at, R15, tag::LIST as i32);
+    dynasm!(c.a; .arch x64; add r15, BYTE 16);
     store(c, dst, at);
     c.hold(dst, at);
 }

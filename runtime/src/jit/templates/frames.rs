@@ -2,8 +2,11 @@
 
 use dynasmrt::{DynasmLabelApi, dynasm};
 
+use super::calls::X0;
+use super::keeps::ARGUMENTS;
 use super::{RSP, add};
 use crate::code::op::read;
+use crate::code::operand::Src;
 use crate::jit::compile::Compiler;
 use crate::term::CodeAddress;
 
@@ -15,19 +18,29 @@ pub(super) fn drop_frame(c: &mut Compiler<'_>, words: usize) {
 }
 
 pub(super) fn jump(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Jump) {
-    let target = c.label(i.target());
+    c.pass();
+    let target = c.way_to(i.target());
     dynasm!(c.a; .arch x64; jmp =>target);
 }
 
+/// Has the result be where who is returned to looks for it.
+fn take_result(c: &mut Compiler<'_>) {
+    c.first(ARGUMENTS[0], Src::of(X0));
+}
+
 pub(super) fn return_(c: &mut Compiler<'_>, _pc: CodeAddress, _i: read::Return) {
+    take_result(c);
     c.return_();
 }
 
 pub(super) fn deallocate(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Deallocate) {
+    c.pass();
     drop_frame(c, i.frame());
+    c.forget_frame();
 }
 
 pub(super) fn deallocate_return(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::DeallocateReturn) {
+    take_result(c);
     drop_frame(c, i.frame());
     c.return_();
 }
@@ -57,5 +70,7 @@ pub(super) fn test_heap(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestHea
 }
 
 pub(super) fn trim(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Trim) {
+    c.pass();
     drop_frame(c, i.dropped());
+    c.forget_frame();
 }

@@ -9,6 +9,9 @@ use crate::term::{CodeAddress, RawTerm};
 /// Machine registers that may hold values, those first that most templates leave alone.
 pub(in crate::jit) const FREE: [u8; 8] = [RSI, RDI, R9, R10, R8, RCX, RDX, RAX];
 
+/// Machine registers that hold the first x registers when a function is called, and `x0` when it returns.
+pub(in crate::jit) const ARGUMENTS: [u8; 4] = [RSI, RDI, R9, R10];
+
 /// A set of machine registers: a bit for each.
 pub(in crate::jit) type Set = u16;
 
@@ -36,6 +39,7 @@ pub(in crate::jit) unsafe fn kept(pc: CodeAddress, word: u64) -> Option<Set> {
     unsafe {
         Some(match Op::of(word) {
             Op::Allocate | Op::AllocateHeap | Op::TestHeap => return None,
+            Op::Deallocate | Op::Trim | Op::Jump => return None,
             Op::InitY | Op::MoveRR | Op::Move2RR | Op::MoveCR | Op::SwapRR => return None,
             Op::GetList | Op::GetHd | Op::GetTl | Op::GetTupleElement | Op::GetTupleElement2 => {
                 return None;

@@ -6,10 +6,11 @@
 mod arith;
 pub(super) mod binaries;
 mod bits;
-mod calls;
+pub(super) mod calls;
 mod create;
 mod data;
 pub(super) mod effects;
+mod encode;
 mod floats;
 mod frames;
 mod guards;
@@ -22,7 +23,9 @@ mod select;
 mod types;
 
 use dynasmrt::{DynasmApi, dynasm};
+use smallvec::SmallVec;
 
+use self::encode::{Width, opcode};
 use super::compile::Compiler;
 use crate::code::op::{Op, read};
 use crate::code::operand::{Instruction, Reg, Src};
@@ -31,7 +34,7 @@ use crate::term::{CodeAddress, RawTerm};
 /// Numbers of machine registers.
 pub(super) const RAX: u8 = 0;
 pub(super) const RCX: u8 = 1;
-const RDX: u8 = 2;
+pub(super) const RDX: u8 = 2;
 const RBX: u8 = 3;
 const RSP: u8 = 4;
 const RSI: u8 = 6;
@@ -39,7 +42,7 @@ const RDI: u8 = 7;
 const R8: u8 = 8;
 const R9: u8 = 9;
 const R10: u8 = 10;
-const R15: u8 = 15;
+pub(super) const R15: u8 = 15;
 
 /// The instructions: those with a template; those whose helper calls; those that their helper does all of. The rest stands
 /// in no function.
@@ -227,22 +230,22 @@ macro_rules! loading {
         ///
         /// # Safety
         /// I1: the loader has put an instruction there, whose first word is `word`.
-        pub(super) unsafe fn loads_first(pc: CodeAddress, word: u64) -> [Option<Reg>; 2] {
-            let mut registers = [None; 2];
+        pub(super) unsafe fn loads_first(
+            c: &Compiler<'_>,
+            pc: CodeAddress,
+            word: u64,
+        ) -> SmallVec<[Reg; 5]> {
             // SAFETY: by contract.
             unsafe {
                 match Op::of(word) {
                     $(Op::$op => {
                         let i = read::$op::at(pc, word);
                         let all = [$(Source::from(i.$register())),*];
-                        for (register, source) in registers.iter_mut().zip(all) {
-                            *register = source.0.reg();
-                        }
+                        all.into_iter().filter_map(|source| source.0.reg()).collect()
                     })*
-                    _ => {}
+                    _ => calls::loads_first(c, pc, word),
                 }
             }
-            registers
         }
     };
 }
@@ -340,18 +343,22 @@ fn place(reg: Reg) -> (u8, i32) {
 
 /// Loads from memory.
 fn load_at(c: &mut Compiler<'_>, to: u8, base: u8, offset: i32) {
-    match i8::try_from(offset) {
-        Ok(offset) => dynasm!(c.a; .arch x64; mov Rq(to), [BYTE Rq(base) + offset]),
-        Err(_) => dynasm!(c.a; .arch x64; mov Rq(to), [Rq(base) + offset]),
-    }
+    encode::put(c, opcode::LOAD, Width::Bits64, to, base, offset);
 }
 
 /// Stores to memory.
 fn store_at(c: &mut Compiler<'_>, base: u8, offset: i32, from: u8) {
-    match i8::try_from(offset) {
-        Ok(offset) => dynasm!(c.a; .arch x64; mov [BYTE Rq(base) + offset], Rq(from)),
-        Err(_) => dynasm!(c.a; .arch x64; mov [Rq(base) + offset], Rq(from)),
-    }
+    encode::put(c, opcode::STORE, Width::Bits64, from, base, offset);
+}
+
+/// Puts the sum of a machine register and a number in another one.
+pub(super) fn sum(c: &mut Compiler<'_>, to: u8, base: u8, number: i32) {
+    encode::put(c, opcode::LEA, Width::Bits64, to, base, number);
+}
+
+/// The low half of such a sum, for which the high half does not matter.
+pub(super) fn low_sum(c: &mut Compiler<'_>, to: u8, base: u8, number: i32) {
+    encode::put(c, opcode::LEA, Width::Bits32, to, base, number);
 }
 
 /// Loads a register's word.
@@ -380,7 +387,7 @@ fn constant(c: &mut Compiler<'_>, to: u8, word: u64) {
 /// Stores a constant.
 fn store_constant_at(c: &mut Compiler<'_>, base: u8, offset: i32, word: u64) {
     if let Ok(word) = i32::try_from(word as i64) {
-        dynasm!(c.a; .arch x64; mov QWORD [Rq(base) + offset], word);
+        encode::put_number(c, base, offset, word);
     } else {
         constant(c, RCX, word);
         store_at(c, base, offset, RCX);
@@ -411,7 +418,9 @@ pub(super) fn is_small(word: u64) -> bool {
 /// Compares a machine register with a constant.
 fn compare(c: &mut Compiler<'_>, register: u8, word: u64) {
     debug_assert_ne!(register, RCX, "the constant's");
-    if let Ok(word) = i32::try_from(word as i64) {
+    if let Ok(word) = i8::try_from(word as i64) {
+        encode::compare(c, register, word);
+    } else if let Ok(word) = i32::try_from(word as i64) {
         dynasm!(c.a; .arch x64; cmp Rq(register), word);
     } else {
         constant(c, RCX, word);

@@ -51,7 +51,7 @@ fn are_same(
 ) {
     let (is_word, same) = (is_word(c, left, right), c.new_label());
     c.first_two(left, right);
-    hold(c, left, RAX);
+    find(c, left, RAX);
     let fail = c.way_to(fail);
     if is_word {
         dynasm!(c.a; .arch x64; cmp rax, rcx; jne =>fail);
@@ -61,10 +61,10 @@ fn are_same(
     dynasm!(c.a; .arch x64; =>same);
 }
 
-/// The value of a source is in the machine register `at`.
-fn hold(c: &mut Compiler<'_>, src: Src, at: u8) {
+/// The value that a source had before the template, too, is in the machine register `at`.
+fn find(c: &mut Compiler<'_>, src: Src, at: u8) {
     if let Some(reg) = src.reg() {
-        c.hold(reg, at);
+        c.find(reg, at);
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn is_ne_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsN
     let other = c.cold_helper(pc, Op::IsNeExactSS, i);
     let is_word = is_word(c, i.left(), i.right());
     c.first_two(i.left(), i.right());
-    hold(c, i.left(), RAX);
+    find(c, i.left(), RAX);
     let fail = c.way_to(i.fail());
     if is_word {
         dynasm!(c.a; .arch x64; cmp rax, rcx; je =>fail);
@@ -85,7 +85,7 @@ pub(super) fn is_ne_exact_ss(c: &mut Compiler<'_>, pc: CodeAddress, i: read::IsN
 
 pub(super) fn is_eq_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsEqExactRC) {
     c.first(RAX, Src::of(i.left()));
-    c.hold(i.left(), RAX);
+    c.find(i.left(), RAX);
     let fail = c.way_to(i.fail());
     compare(c, RAX, i.right().0);
     dynasm!(c.a; .arch x64; jne =>fail);
@@ -93,7 +93,7 @@ pub(super) fn is_eq_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Is
 
 pub(super) fn is_ne_exact_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNeExactRC) {
     c.first(RAX, Src::of(i.left()));
-    c.hold(i.left(), RAX);
+    c.find(i.left(), RAX);
     let fail = c.way_to(i.fail());
     compare(c, RAX, i.right().0);
     dynasm!(c.a; .arch x64; je =>fail);
@@ -107,8 +107,8 @@ macro_rules! comparisons {
             let operands = (Src::of(i.left()), Src::of(i.right()), Fails::$when, fail);
             let other = floats(c, pc, Op::$RR, i, operands);
             c.first_two_small(Src::of(i.left()), Src::of(i.right()), other);
-            c.hold_small(i.left(), RAX);
-            c.hold_small(i.right(), RCX);
+            c.find_small(i.left(), RAX);
+            c.find_small(i.right(), RCX);
             let fail = c.way_to(i.fail());
             dynasm!(c.a; .arch x64; cmp rax, rcx; $fails =>fail);
         }
@@ -118,7 +118,7 @@ macro_rules! comparisons {
             let operands = (Src::of(i.left()), Src(i.right().0), Fails::$when, fail);
             let other = floats(c, pc, Op::$RC, i, operands);
             c.first_small(RAX, Src::of(i.left()), other);
-            c.hold_small(i.left(), RAX);
+            c.find_small(i.left(), RAX);
             let fail = c.way_to(i.fail());
             compare(c, RAX, i.right().0);
             dynasm!(c.a; .arch x64; $fails =>fail);
@@ -129,7 +129,7 @@ macro_rules! comparisons {
             let operands = (Src(i.left().0), Src::of(i.right()), Fails::$when, fail);
             let other = floats(c, pc, Op::$CR, i, operands);
             c.first_small(RAX, Src::of(i.right()), other);
-            c.hold_small(i.right(), RAX);
+            c.find_small(i.right(), RAX);
             let fail = c.way_to(i.fail());
             compare(c, RAX, i.left().0);
             dynasm!(c.a; .arch x64; $turned =>fail);

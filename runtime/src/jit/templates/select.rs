@@ -32,7 +32,7 @@ fn search(c: &mut Compiler<'_>, cases: &[(u64, DynamicLabel)], otherwise: Dynami
 
 pub(super) fn select_val(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelectVal) {
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let (cases, otherwise) = (i.cases(), c.way_to(i.otherwise()));
     let labels: Vec<_> = cases.labels.iter().map(|to| c.way_to(to)).collect();
     let mut cases: Vec<_> = cases.terms.iter().copied().zip(labels).collect();

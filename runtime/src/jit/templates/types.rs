@@ -35,7 +35,7 @@ macro_rules! by_header {
     ($($name:ident $op:ident $mask:expr, $header:expr;)*) => { $(
         pub(super) fn $name(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::$op) {
             c.first(RDX, Src::of(i.src()));
-            c.hold(i.src(), RDX);
+            c.find(i.src(), RDX);
             let fail = c.way_to(i.fail());
             has_header(c, $mask, $header, fail);
         }
@@ -54,7 +54,7 @@ by_header! {
 pub(super) fn is_binary(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsBinary) {
     let (is_heap, done) = (c.new_label(), c.new_label());
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     is_boxed(c, fail);
     dynasm!(c.a
@@ -87,12 +87,12 @@ pub(super) fn is_integer(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsInte
     if !is_known {
         dynasm!(c.a; .arch x64; lea eax, [BYTE rdx + 1]; test al, 15; jnz =>large);
     }
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
 }
 
 pub(super) fn is_atom(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsAtom) {
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     dynasm!(c.a; .arch x64; mov eax, edx; and eax, tag::IMMED2_MASK as i32; cmp eax, tag::ATOM as i32; jne =>fail);
 }
@@ -100,7 +100,7 @@ pub(super) fn is_atom(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsAtom) {
 pub(super) fn is_boolean(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsBoolean) {
     let holds = c.new_label();
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     compare(c, RDX, am::true_.raw().0);
     dynasm!(c.a; .arch x64; je =>holds);
@@ -110,7 +110,7 @@ pub(super) fn is_boolean(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsBool
 
 pub(super) fn is_nil(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNil) {
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     compare(c, RDX, tag::NIL);
     dynasm!(c.a; .arch x64; jne =>fail);
@@ -119,7 +119,7 @@ pub(super) fn is_nil(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsNil) {
 pub(super) fn is_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsList) {
     let holds = c.new_label();
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     compare(c, RDX, tag::NIL);
     dynasm!(c.a; .arch x64; je =>holds; test dl, 2; jnz =>fail; =>holds);
@@ -134,7 +134,7 @@ pub(super) fn is_nonempty_list(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::
 
 pub(super) fn test_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestArity) {
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     let header = tag::make_header(i.arity(), tag::ARITYVAL) as i32;
     dynasm!(c.a; .arch x64; cmp QWORD [BYTE rdx - BOXED as i8], header; jne =>fail);
@@ -149,14 +149,14 @@ fn is_tuple_of(c: &mut Compiler<'_>, arity: usize, fail: DynamicLabel) {
 
 pub(super) fn is_tuple_of_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsTupleOfArity) {
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     is_tuple_of(c, i.arity(), fail);
 }
 
 pub(super) fn is_tagged_tuple(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::IsTaggedTuple) {
     c.first(RDX, Src::of(i.src()));
-    c.hold(i.src(), RDX);
+    c.find(i.src(), RDX);
     let fail = c.way_to(i.fail());
     is_tuple_of(c, i.arity(), fail);
     constant(c, RAX, i.tag().0);
