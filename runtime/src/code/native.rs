@@ -27,7 +27,7 @@ use crate::term::CodeAddress;
 /// Bytes for compiled code. Pages that nothing was written to take no memory.
 pub(crate) const BYTES: usize = 256 << 20;
 /// Blocks begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
+const ALIGNMENT: usize = 64;
 
 /// Code that belongs to no function.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,8 @@ pub(crate) struct Common {
 pub(crate) struct Block {
     /// Where it lies.
     native: Range<u64>,
+    /// See [`Compiled::way_by_entry`].
+    way_by_entry: Option<u32>,
     /// The specific instructions that it was made of.
     specific: Range<u64>,
     /// For each instruction, ascending: its offset in words, and that of its compiled form in bytes.
@@ -62,6 +64,8 @@ pub(crate) struct Compiled {
     /// Machine code that runs at any address.
     pub(crate) bytes: Vec<u8>,
     pub(crate) specific: Range<u64>,
+    /// Offset in bytes of a call by the function's entry, where the function calls itself past it.
+    pub(crate) way_by_entry: Option<u32>,
     /// For each instruction, ascending: its offset in words, and in bytes where a process goes on with it.
     pub(crate) places: Vec<(u32, u32)>,
     /// The same, where its compiled form begins: who gets there may need what machine registers hold.
@@ -84,6 +88,8 @@ struct Arena {
     top: usize,
     /// What has been given back: offsets and lengths.
     free: BTreeMap<usize, usize>,
+    /// What lies below was written before a fork: other processes run it, too.
+    shared: usize,
 }
 
 /// The compiled engine, where it runs.
@@ -140,6 +146,7 @@ pub(crate) fn start(mut memory: CodeMemory, code: &[u8], common: impl FnOnce(u64
             memory,
             top,
             free: BTreeMap::new(),
+            shared: 0,
         }),
         blocks: RwLock::default(),
     };
@@ -171,8 +178,27 @@ impl Arena {
         if from >= self.memory.size() || self.memory.part(from).is_err() {
             return false;
         }
-        self.top = from;
+        (self.top, self.shared) = (from, from);
         true
+    }
+
+    /// After a fork, has what is written be this process's alone. `false` where there is no memory for it.
+    fn is_own(&mut self) -> bool {
+        !HAS_FORKED.swap(false, Ordering::AcqRel) || self.part()
+    }
+
+    /// Has the function that begins at `offset` begin with these bytes, while others may run it.
+    fn lead(&mut self, offset: usize, beginning: [u8; 8]) {
+        if self.memory.word(offset) == beginning {
+            return;
+        }
+        assert!(self.is_own(), "there is memory for machine code");
+        if offset < self.shared {
+            let page = offset / PAGE_BYTES * PAGE_BYTES;
+            let own = self.memory.own(page..page + PAGE_BYTES);
+            own.expect("there is memory for a page of machine code");
+        }
+        self.memory.set_word(offset, beginning);
     }
 
     /// Bytes in use.
@@ -196,7 +222,22 @@ impl Arena {
 }
 
 /// Bytes before [`head::BODY`](super::op::entry::BODY) in which a call is charged for and may yield.
-pub(crate) const PROLOGUE_BYTES: u64 = 9;
+pub(crate) const PROLOGUE_BYTES: u64 = 13;
+
+/// How a function begins: with `sub r14, 1`, and the first byte of a jump. The instruction is as long as the jump that
+/// takes its place where a function's calls of itself are to go by its entry, so that nobody is ever between the two
+/// halves of one.
+pub(crate) const BEGINNING: [u8; 8] = [0x49, 0x81, 0xee, 1, 0, 0, 0, 0x0f];
+
+/// The same with a jump so many bytes further.
+fn beginning_with_jump(bytes: u32) -> [u8; 8] {
+    const JUMP: u8 = 0xe9;
+    const JUMP_BYTES: u32 = 5;
+    let mut beginning = BEGINNING;
+    beginning[0] = JUMP;
+    beginning[1..JUMP_BYTES as usize].copy_from_slice(&(bytes - JUMP_BYTES).to_le_bytes());
+    beginning
+}
 
 /// Has compiled code call a function, whose head has `native` and `body` and whose entry's first word is `first`, as it
 /// is to be called now: past a breakpoint, in its native function, or in its own compiled code.
@@ -216,6 +257,28 @@ pub(crate) fn lead_entry(native: &AtomicU64, body: &AtomicU64, first: &AtomicU64
     if Op::of(first.load(Ordering::SeqCst)) != op {
         native.store(common.generic_entry, Ordering::SeqCst);
     }
+    engine.lead_own_calls(native, body);
+}
+
+impl Engine {
+    /// Has the function with these words in its head, where it calls itself past its entry, go on there as it is to be
+    /// called now.
+    fn lead_own_calls(&self, native: &AtomicU64, body: &AtomicU64) {
+        let Some(start) = body.load(Ordering::SeqCst).checked_sub(PROLOGUE_BYTES) else {
+            return;
+        };
+        let blocks = self.blocks.read();
+        let block = blocks.by_native.get(&start);
+        let Some(way) = block.and_then(|block| block.way_by_entry) else {
+            return;
+        };
+        let mut arena = self.arena.lock();
+        let beginning = match native.load(Ordering::SeqCst) == start {
+            true => BEGINNING,
+            false => beginning_with_jump(way),
+        };
+        arena.lead((start - self.range.start) as usize, beginning);
+    }
 }
 
 /// Puts a function's code where it runs; gives the address. `None` where there is no room left.
@@ -223,7 +286,7 @@ pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
     let engine = ENGINE.get()?;
     let bytes = compiled.bytes.len().next_multiple_of(ALIGNMENT);
     let mut arena = engine.arena.lock();
-    if HAS_FORKED.swap(false, Ordering::AcqRel) && !arena.part() {
+    if !arena.is_own() {
         return None;
     }
     let offset = arena.allocate(bytes)?;
@@ -233,6 +296,7 @@ pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
     let block = Arc::new(Block {
         native: start..start + bytes as u64,
         specific: compiled.specific.clone(),
+        way_by_entry: compiled.way_by_entry,
         places: compiled.places.as_slice().into(),
         returns: compiled.returns.as_slice().into(),
     });

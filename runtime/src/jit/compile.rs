@@ -12,7 +12,7 @@ use super::known::{Effect, Forgets, Known};
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
 use super::templates::{self, effects, keeps};
 use super::{listing, perf};
-use crate::code::native::{self, Compiled, PROLOGUE_BYTES};
+use crate::code::native::{self, BEGINNING, Compiled, PROLOGUE_BYTES};
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::{Instruction, Reg};
 use crate::hash::HashMap;
@@ -76,6 +76,8 @@ pub(super) fn function(module: &Module, entry: u32) -> Compiled {
 pub(super) enum Cold {
     /// The rest of the prologue.
     YieldAtEntry(DynamicLabel),
+    /// A call by the function's entry.
+    WayByEntry,
     /// A return that ends the time slice.
     YieldAtReturn(DynamicLabel),
     /// An instruction's helper, in place of its template.
@@ -110,6 +112,10 @@ pub(super) struct Compiler<'m> {
     pub(super) a: Assembler,
     module: &'m Module,
     entry: u32,
+    /// Where it begins.
+    start: DynamicLabel,
+    /// See [`Compiled::way_by_entry`].
+    way_by_entry: Option<u32>,
     /// Behind its last instruction.
     end: u32,
     /// The instruction that is compiled now.
@@ -140,10 +146,14 @@ pub(super) struct Compiler<'m> {
 
 impl<'m> Compiler<'m> {
     fn new(module: &'m Module, entry: u32, end: u32) -> Compiler<'m> {
+        let mut a = Assembler::new(0);
+        let start = a.new_dynamic_label();
         Compiler {
-            a: Assembler::new(0),
+            a,
             module,
             entry,
+            start,
+            way_by_entry: None,
             end,
             at: entry,
             labels: HashMap::default(),
@@ -212,8 +222,8 @@ impl<'m> Compiler<'m> {
 
     /// A call is charged for; the one that uses the time slice up yields.
     fn prologue(&mut self) {
-        let yields = self.new_label();
-        dynasm!(self.a; .arch x64; dec r14; jle =>yields);
+        let (start, yields) = (self.start, self.new_label());
+        dynasm!(self.a; .arch x64; =>start; .bytes &BEGINNING[..BEGINNING.len() - 1]; jle =>yields);
         assert_eq!(
             u64::from(self.here()),
             PROLOGUE_BYTES,
@@ -222,6 +232,19 @@ impl<'m> Compiler<'m> {
         self.put_behind(Cold::YieldAtEntry(yields));
         let arity = self.arity_of(self.module.address(self.entry));
         self.hold_arguments(arity.expect("the entry is a function's"));
+    }
+
+    /// Where the function with this entry begins, if that is the one that is compiled: its calls of itself need not look
+    /// at the entry.
+    pub(super) fn own_start(&mut self, target: CodeAddress) -> Option<DynamicLabel> {
+        if self.module.offset_of(target) != Some(self.entry) {
+            return None;
+        }
+        if self.way_by_entry.is_none() {
+            self.way_by_entry = Some(0);
+            self.put_behind(Cold::WayByEntry);
+        }
+        Some(self.start)
     }
 
     /// Compiles the instruction at this offset; gives the next one's.
@@ -440,6 +463,10 @@ impl<'m> Compiler<'m> {
                 let entry = self.module.address(self.entry).word();
                 dynasm!(self.a; .arch x64; =>from; mov rax, QWORD entry as i64; jmp QWORD [r12 + YIELD_AT_ENTRY]);
             }
+            Cold::WayByEntry => {
+                self.way_by_entry = Some(self.here());
+                templates::calls::by_entry(self, self.module.address(self.entry));
+            }
             Cold::YieldAtReturn(from) => {
                 dynasm!(self.a; .arch x64; =>from; jmp QWORD [r12 + YIELD_AT_RETURN]);
             }
@@ -512,6 +539,7 @@ impl<'m> Compiler<'m> {
                 ..self.module.address(self.end - 1).word() + 8,
             places,
             starts,
+            way_by_entry: self.way_by_entry,
             returns: self.returns,
             cold: behind,
         }

@@ -93,8 +93,11 @@ fn text(module: &Module, entry: u32, compiled: &Compiled) -> String {
             name::mfa(mfa.module.name(), mfa.function.name(), mfa.arity.into()),
         )
     });
+    let mut labels = labels(&decoded(&compiled.bytes), &parts);
+    // Where it calls itself.
+    labels.insert(0, named);
     let places = Rc::new(Places {
-        labels: labels(&decoded(&compiled.bytes), &parts),
+        labels,
         code: module.address(0).word(),
         words: module.code().len() as u64,
         functions: functions.collect(),
@@ -222,7 +225,7 @@ fn machine_code(text: &mut String, code: &[u8], part: &Part, names: Names) {
     let mut formatter = formatter(names);
     for i in Decoder::with_ip(64, code, part.at as u64, DecoderOptions::NONE) {
         let label = places.labels.get(&i.ip());
-        if let Some(label) = label.filter(|label| label.contains('.')) {
+        if let Some(label) = label.filter(|label| label.starts_with('@') && label.contains('.')) {
             let _ = writeln!(text, "    {label}:");
         }
         let _ = write!(text, "        {:04x}  ", i.ip());
@@ -371,12 +374,14 @@ mod tests {
             return;
         };
         let module = prepare(&std::fs::read(path).unwrap()).expect("a real file loads");
-        let mut jumps = 0;
+        let (mut jumps, mut own) = (0, 0);
         for text in native_code(&module, |_, _| true) {
             for line in text.lines().filter(|line| line.starts_with("        ")) {
                 let (_, code) = line.trim_start().split_once("  ").unwrap();
                 let (mnemonic, operands) = code.split_once(' ').unwrap_or((code, ""));
-                if mnemonic.starts_with('j') && operands.starts_with('@') {
+                if text.starts_with(&format!("{operands}: ")) {
+                    own += 1;
+                } else if mnemonic.starts_with('j') && operands.starts_with('@') {
                     jumps += 1;
                     let is_place = operands.contains('.');
                     let is_there = text.lines().any(|line| match is_place {
@@ -392,6 +397,6 @@ mod tests {
                 }
             }
         }
-        assert!(jumps > 10, "{jumps}");
+        assert!(jumps > 10 && own > 10, "{jumps}, {own}");
     }
 }

@@ -6,9 +6,11 @@
 #![expect(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{Mmap, MmapOptions};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -73,18 +75,34 @@ impl CodeMemory {
     /// # Errors
     /// The system's.
     pub fn part(&mut self, from: usize) -> io::Result<()> {
-        let bytes = self.size() - from;
-        let file = File::from(memfd_create("beamline_code", MemfdFlags::CLOEXEC)?);
+        self.map_anew(from..self.size(), &[])
+    }
+
+    /// What is written in `pages`, a multiple of pages, is no other process's any more: after a fork, this one may change
+    /// what was written there before. This thread is the only one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn own(&mut self, pages: Range<usize>) -> io::Result<()> {
+        let code = self.write[pages.clone()].to_vec();
+        self.map_anew(pages, &code)
+    }
+
+    /// Maps new memory there, which begins with `code`.
+    fn map_anew(&mut self, pages: Range<usize>, code: &[u8]) -> io::Result<()> {
+        let bytes = pages.len();
+        let mut file = File::from(memfd_create("beamline_code", MemfdFlags::CLOEXEC)?);
         file.set_len(bytes as u64)?;
-        let write = self.write[from..].as_mut_ptr() as u64;
-        let run = self.run + from as u64;
+        file.write_all(code)?;
+        let write = self.write[pages.clone()].as_mut_ptr() as u64;
+        let run = self.run + pages.start as u64;
         for (address, access) in [
             (write, libc::PROT_READ | libc::PROT_WRITE),
             (run, libc::PROT_READ | libc::PROT_EXEC),
         ] {
             let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
             let at = address as *mut libc::c_void;
-            // SAFETY: CM1: the memory is this one's, and nothing is written there yet.
+            // SAFETY: CM1: the memory is this one's, and what is there stays the same.
             let mapped = unsafe { libc::mmap(at, bytes, access, flags, file.as_raw_fd(), 0) };
             if mapped == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error());
@@ -111,6 +129,44 @@ impl CodeMemory {
     /// Where it does not fit.
     pub fn write(&mut self, offset: usize, code: &[u8]) {
         self.write[offset..offset + code.len()].copy_from_slice(code);
+    }
+
+    /// The word of code at `offset`, a multiple of its size.
+    #[must_use]
+    pub fn word(&self, offset: usize) -> [u8; 8] {
+        let bytes = &self.write[offset..offset + 8];
+        bytes.try_into().expect("eight bytes")
+    }
+
+    /// Sets it, all at once, while others may run it.
+    ///
+    /// # Panics
+    /// Where `offset` is no multiple of its size.
+    pub fn set_word(&mut self, offset: usize, code: [u8; 8]) {
+        assert!(
+            offset.is_multiple_of(8),
+            "words lie in no two lines of a cache"
+        );
+        let at = (&raw mut self.write[offset]).cast::<u64>();
+        // SAFETY: CM1: the word is this memory's, and is written through this mapping only.
+        unsafe { AtomicU64::from_ptr(at) }.store(u64::from_le_bytes(code), Ordering::SeqCst);
+        synchronize();
+    }
+}
+
+/// The processors run what was written before, where threads of this process run.
+///
+/// Processors with this instruction set see a word of code that is stored at once as it was or as it is; what they have
+/// taken in already, and by another address than it was written to, they may run once more. Source: `membarrier(2)`,
+/// `SYNC_CORE`. Where the system does not know the call, they see it a little later.
+fn synchronize() {
+    let command = |command: libc::c_int| {
+        // SAFETY: a barrier changes nothing.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+    };
+    if command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) != 0 {
+        command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE);
+        command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
     }
 }
 

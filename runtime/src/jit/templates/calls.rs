@@ -86,6 +86,32 @@ fn call_entry(c: &mut Compiler<'_>, i: impl Instruction) {
     c.hold_result();
 }
 
+/// Calls the function with this entry, in the module that is compiled.
+fn call_local(c: &mut Compiler<'_>, target: CodeAddress, i: impl Instruction) {
+    let Some(start) = c.own_start(target) else {
+        constant(c, RAX, target.word());
+        return call_entry(c, i);
+    };
+    c.pad(5);
+    dynasm!(c.a; .arch x64; call =>start);
+    c.returns_to(i.next());
+    c.hold_result();
+}
+
+/// The same as a tail call.
+fn jump_local(c: &mut Compiler<'_>, target: CodeAddress) {
+    match c.own_start(target) {
+        Some(start) => dynasm!(c.a; .arch x64; jmp =>start),
+        None => by_entry(c, target),
+    }
+}
+
+/// Goes on with the function with this entry, as who called it.
+pub(in crate::jit) fn by_entry(c: &mut Compiler<'_>, target: CodeAddress) {
+    constant(c, RAX, target.word());
+    jump_to_entry(c);
+}
+
 /// Goes on with it, as a tail call.
 fn jump_to_entry(c: &mut Compiler<'_>) {
     dynasm!(c.a; .arch x64; jmp QWORD [BYTE rax + NATIVE]);
@@ -96,8 +122,7 @@ pub(super) fn call(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Call) {
         return c.calling_helper(pc, Op::Call, i);
     };
     first_arguments(c, arity);
-    constant(c, RAX, i.target().word());
-    call_entry(c, i);
+    call_local(c, i.target(), i);
 }
 
 pub(super) fn call_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallLast) {
@@ -106,8 +131,7 @@ pub(super) fn call_last(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallLast
     };
     first_arguments(c, arity);
     drop_frame(c, i.frame());
-    constant(c, RAX, i.target().word());
-    jump_to_entry(c);
+    jump_local(c, i.target());
 }
 
 pub(super) fn call_only(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallOnly) {
@@ -115,8 +139,7 @@ pub(super) fn call_only(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallOnly
         return c.helper(pc, Op::CallOnly, i);
     };
     first_arguments(c, arity);
-    constant(c, RAX, i.target().word());
-    jump_to_entry(c);
+    jump_local(c, i.target());
 }
 
 /// Loads the entry that calls of `export` go to; those of a process that saves its calls are the helper's.
