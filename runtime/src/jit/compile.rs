@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::held::{AllHeld, Carried, Edge, Held, Labels, Reload};
 use super::known::{Effect, Forgets, Known};
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
+use super::templates::floats::{self, Floats};
 use super::templates::{self, effects, keeps};
 use super::{listing, perf};
 use crate::code::native::{self, BEGINNING, Compiled, PROLOGUE_BYTES};
@@ -102,6 +103,7 @@ pub(super) enum Cold {
         back: DynamicLabel,
         /// What machine registers hold there.
         loads: SmallVec<[(u8, Reg); 6]>,
+        floats: Floats,
     },
     /// A way to an instruction that takes what machine registers hold.
     Reload(Reload),
@@ -125,6 +127,8 @@ pub(super) struct Compiler<'m> {
     backs: HashMap<u32, DynamicLabel>,
     /// What machine registers hold behind the instruction that has been compiled last.
     pub(super) held: AllHeld,
+    /// The float registers that they hold there.
+    pub(super) floats: Floats,
     /// What the instruction that is compiled now may take from there.
     pub(super) carried: Option<Carried>,
     /// What is known where the instruction that is compiled now begins.
@@ -159,6 +163,7 @@ impl<'m> Compiler<'m> {
             labels: HashMap::default(),
             backs: HashMap::default(),
             held: AllHeld::new(),
+            floats: Floats::default(),
             carried: None,
             known: Known::new(module, entry, end),
             kept: 0,
@@ -283,6 +288,7 @@ impl<'m> Compiler<'m> {
     /// takes what is held as it needs it.
     fn lead_to(&mut self, offset: u32, first: &[Reg], passes: bool, edge: Option<Edge>) {
         let mut held = std::mem::take(&mut self.held);
+        let mut floats = std::mem::take(&mut self.floats);
         let mut labels = [
             Some(self.label_at(offset)),
             self.backs.get(&offset).copied(),
@@ -291,13 +297,14 @@ impl<'m> Compiler<'m> {
         // Nobody jumps to the entry's label but by way of a reload.
         if self.known.is_target(offset) && offset != self.entry {
             held.clear();
+            floats = Floats::default();
         }
         match edge {
             // Who gets here at all without a reload gets here by this jump.
             Some(edge) if self.is_behind_end => {
                 let label = edge.label;
                 dynasm!(self.a; .arch x64; =>label);
-                held = edge.held;
+                (held, floats) = (edge.held, edge.floats);
             }
             Some(edge) => labels[2] = Some(edge.label),
             None => {}
@@ -307,10 +314,14 @@ impl<'m> Compiler<'m> {
         self.places.push(at);
         let is_of_use =
             |held: &Held| passes || self.kept & 1 << held.at != 0 || first.contains(&held.reg);
-        if held.iter().any(is_of_use) {
+        if !passes && self.kept == keeps::NONE {
+            floats = Floats::default();
+        }
+        if held.iter().any(is_of_use) || floats != Floats::default() {
             let place = self.places.len() - 1;
             self.carried = Some(Carried {
                 held,
+                floats,
                 labels,
                 place,
             });
@@ -447,6 +458,7 @@ impl<'m> Compiler<'m> {
             live,
             back,
             loads: self.loads_of_held(),
+            floats: self.floats,
         });
     }
 
@@ -499,6 +511,7 @@ impl<'m> Compiler<'m> {
                 live,
                 back,
                 loads,
+                floats,
             } => {
                 dynasm!(self.a
                     ; .arch x64
@@ -507,6 +520,7 @@ impl<'m> Compiler<'m> {
                     ; mov edx, live as i32
                     ; call QWORD [r12 + COLLECT]
                 );
+                floats::load_all(self, floats);
                 for (at, reg) in loads {
                     templates::load(self, at, reg);
                 }

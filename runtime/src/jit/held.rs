@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::compile::{Cold, Compiler};
 use super::known::{Facts, Forgets};
+use super::templates::floats::{self, Floats};
 use super::templates::keeps::ARGUMENTS;
 use super::templates::{self, RAX, RCX, calls, keeps};
 use crate::code::operand::{Reg, Src};
@@ -35,6 +36,8 @@ pub(super) type Labels = [Option<DynamicLabel>; 3];
 pub(super) struct Edge {
     /// What machine registers hold there.
     pub(super) held: AllHeld,
+    /// The float registers that machine registers hold there.
+    pub(super) floats: Floats,
     /// What is known there.
     pub(super) known: Facts,
     pub(super) label: DynamicLabel,
@@ -43,6 +46,8 @@ pub(super) struct Edge {
 /// What an instruction takes from machine registers, until its template begins.
 pub(super) struct Carried {
     pub(super) held: AllHeld,
+    /// The float registers among it.
+    pub(super) floats: Floats,
     /// The labels of the instruction.
     pub(super) labels: Labels,
     /// Its number among the places.
@@ -54,6 +59,7 @@ pub(super) struct Reload {
     labels: Labels,
     place: usize,
     loads: SmallVec<[(u8, Reg); 6]>,
+    floats: Floats,
     /// Where to go if what has been loaded into these machine registers is no small integer.
     checks: SmallVec<[u8; 2]>,
     other: Option<DynamicLabel>,
@@ -86,7 +92,7 @@ fn held_on(held: &AllHeld, is_kept: impl Fn(&Held) -> bool) -> AllHeld {
 }
 
 /// So many machine registers hold values at most while a template takes others.
-const HELD_ON: u32 = 5;
+const HELD_ON: u32 = 6;
 
 fn registers(held: &AllHeld) -> keeps::Set {
     held.iter().fold(0, |set, held| set | 1 << held.at)
@@ -120,7 +126,13 @@ impl Compiler<'_> {
             return self.label(address);
         }
         let (held, known, label) = (self.held.clone(), self.known.facts(), self.new_label());
-        let edge = Edge { held, known, label };
+        let floats = self.floats;
+        let edge = Edge {
+            held,
+            floats,
+            known,
+            label,
+        };
         let former = self.edges.insert(offset, edge);
         debug_assert!(former.is_none(), "one way, asked for once");
         label
@@ -133,6 +145,7 @@ impl Compiler<'_> {
         };
         let inline = self.new_label();
         dynasm!(self.a; .arch x64; =>inline);
+        self.floats = carried.floats;
         self.held = held_on(&carried.held, |_| true);
         while registers(&self.held).count_ones() > HELD_ON {
             self.held.remove(0);
@@ -141,6 +154,7 @@ impl Compiler<'_> {
             labels: carried.labels,
             place: carried.place,
             loads: loads(&self.held),
+            floats: carried.floats,
             checks: SmallVec::new(),
             other: None,
             inline,
@@ -149,13 +163,30 @@ impl Compiler<'_> {
 
     /// The machine register that has the value of `reg`, which is loaded where none has it.
     pub(super) fn in_register(&mut self, reg: Reg) -> u8 {
+        self.in_register_for(reg, reg)
+    }
+
+    /// The same of a value that `dst` gets.
+    pub(super) fn in_register_for(&mut self, reg: Reg, dst: Reg) -> u8 {
         if let Some(held) = self.held.iter().find(|held| held.reg == reg) {
             return held.at;
         }
-        let at = self.free();
+        let at = self.free_for(dst);
         templates::load(self, at, reg);
         self.hold(reg, at);
         at
+    }
+
+    /// A machine register that holds nothing but the value that `dst` has until it gets another one: that in which a call
+    /// has it, if that is possible.
+    pub(super) fn free_for(&mut self, dst: Reg) -> u8 {
+        let is_free = |at: &u8| {
+            let mut others = self.held.iter().filter(|held| held.reg != dst);
+            others.all(|held| held.at != *at)
+        };
+        calls::argument(dst)
+            .filter(is_free)
+            .unwrap_or_else(|| self.free())
     }
 
     /// A machine register that holds nothing.
@@ -256,7 +287,7 @@ impl Compiler<'_> {
 
     /// Loads sources into machine registers, and goes to `other`, if there is one, unless they are small integers.
     fn begin(&mut self, sources: &[(u8, Src)], other: Option<DynamicLabel>) {
-        let carried = self.carried.take();
+        let mut carried = self.carried.take();
         let held = carried.as_ref().map_or(&[][..], |carried| &carried.held);
         let find = |src: Src| {
             let reg = src.reg()?;
@@ -271,8 +302,12 @@ impl Compiler<'_> {
                 is_known: self.range(src).is_some(),
             })
             .collect();
+        if let Some(carried) = &mut carried {
+            self.rescue(&mut carried.held, sources);
+        }
         self.take(&firsts);
         if let Some(carried) = carried {
+            self.floats = carried.floats;
             self.held = self.left_alone(&carried.held, &firsts);
             self.reloads(carried, &firsts, other);
         }
@@ -283,6 +318,28 @@ impl Compiler<'_> {
             let unknown = firsts.iter().filter(|first| !first.is_small());
             let unknown: SmallVec<[u8; 2]> = unknown.map(|first| first.to).collect();
             self.are_small(&unknown, other);
+        }
+    }
+
+    /// Moves values of arguments that the template does not leave alone to where calls have them.
+    fn rescue(&mut self, held: &mut AllHeld, sources: &[(u8, Src)]) {
+        let Forgets::Written(written) = &self.effect.forgets else {
+            return;
+        };
+        for n in 0..held.len() {
+            let Held { reg, at, .. } = held[n];
+            let is_free = |to: &u8| {
+                self.kept & 1 << *to != 0
+                    && held.iter().all(|held| held.at != *to)
+                    && sources.iter().all(|(taken, _)| taken != to)
+            };
+            if self.kept & 1 << at == 0
+                && !written.contains(&reg)
+                && let Some(to) = calls::argument(reg).filter(is_free)
+            {
+                dynasm!(self.a; .arch x64; mov Rq(to), Rq(at));
+                held[n].at = to;
+            }
         }
     }
 
@@ -322,6 +379,7 @@ impl Compiler<'_> {
             labels: carried.labels,
             place: carried.place,
             loads,
+            floats: carried.floats,
             checks: taken()
                 .filter(|first| first.is_small() && !first.is_known)
                 .map(|first| first.to)
@@ -336,6 +394,7 @@ impl Compiler<'_> {
     pub(super) fn reload(&mut self, reload: Reload) {
         self.bind(reload.labels);
         self.places[reload.place].1 = self.here();
+        floats::load_all(self, reload.floats);
         for &(to, reg) in &reload.loads {
             templates::load(self, to, reg);
         }

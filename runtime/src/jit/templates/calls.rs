@@ -34,6 +34,11 @@ pub(in crate::jit) fn arguments(arity: usize) -> impl DoubleEndedIterator<Item =
     all.into_iter()
 }
 
+/// The machine register in which a call has this register, if it has it in one.
+pub(in crate::jit) fn argument(reg: Reg) -> Option<u8> {
+    arguments(ARGUMENTS.len()).find_map(|(argument, at)| (argument == reg).then_some(at))
+}
+
 /// What the template of the instruction at `pc` has in machine registers first, where it is a call or a return.
 ///
 /// # Safety

@@ -31,7 +31,7 @@ pub(super) fn init_y(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::InitY) {
 }
 
 fn move_(c: &mut Compiler<'_>, src: Reg, dst: Reg) {
-    let at = c.in_register(src);
+    let at = c.in_register_for(src, dst);
     store(c, dst, at);
     c.hold(dst, at);
 }
@@ -48,9 +48,14 @@ pub(super) fn move2_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Move2RR)
     move_(c, src, dst);
 }
 
+/// Does no instruction store this constant by itself?
+fn is_large(word: u64) -> bool {
+    i32::try_from(word as i64).is_err()
+}
+
 /// Has a constant be stored, for which `rcx` is taken if it is a large one.
 fn leave_room(c: &mut Compiler<'_>, word: u64) {
-    if i32::try_from(word as i64).is_err() {
+    if is_large(word) {
         c.drop_held(RCX);
     }
 }
@@ -59,7 +64,10 @@ pub(super) fn move_cr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MoveCR) {
     c.pass();
     leave_room(c, i.value().0);
     set_constant(c, i.dst(), i.value().0);
-    c.forget(i.dst());
+    match is_large(i.value().0) {
+        true => c.hold(i.dst(), RCX),
+        false => c.forget(i.dst()),
+    }
 }
 
 pub(super) fn swap_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SwapRR) {
@@ -73,11 +81,12 @@ pub(super) fn swap_rr(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SwapRR) {
 
 /// Two words of what is in a machine register.
 fn take_apart(c: &mut Compiler<'_>, from: u8, offset: i32, [first, second]: [Reg; 2]) {
-    let one = c.free();
+    let one = Some(c.free_for(first)).filter(|&one| one != from);
+    let one = one.unwrap_or_else(|| c.free());
     load_at(c, one, from, offset);
     store(c, first, one);
     c.hold(first, one);
-    let other = c.free();
+    let other = c.free_for(second);
     load_at(c, other, from, offset + 8);
     store(c, second, other);
     c.hold(second, other);
@@ -109,7 +118,7 @@ pub(super) fn is_nonempty_list_get_list(
 /// Loads a word of what a register points to.
 fn get(c: &mut Compiler<'_>, from: Reg, offset: i32, dst: Reg) {
     c.pass();
-    let (from, to) = (c.in_register(from), c.free());
+    let (from, to) = (c.in_register(from), c.free_for(dst));
     load_at(c, to, from, offset);
     store(c, dst, to);
     c.hold(dst, to);
@@ -140,7 +149,7 @@ pub(super) fn get_tuple_element2(
 
 /// A new cell, whose words are on the heap.
 fn cell(c: &mut Compiler<'_>, dst: Reg) {
-    let at = c.free();
+    let at = c.free_for(dst);
     sum(c, at, R15, tag::LIST as i32);
     dynasm!(c.a; .arch x64; add r15, BYTE 16);
     store(c, dst, at);

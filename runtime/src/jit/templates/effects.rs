@@ -68,6 +68,7 @@ forgets! {
         Band dst; Bor dst; Bxor dst; Bsl dst; Bsr dst;
         Bif0 dst; Bif1 dst; Bif2 dst; Bif3 dst; SelfR dst; ElementRC dst; HdR dst; TlR dst;
         HasMapFields;
+        FmoveFrom; FmoveTo dst; Fconv; Fadd; Fsub; Fmul; Fdiv; Fnegate;
         BsGetInteger dst; BsGetFloat dst; BsGetBinary dst; BsSkipBits; BsTestTail; BsTestUnit; BsMatchString;
         BsGetUtf8 dst; BsSkipUtf8; BsGetTail dst; BsStartMatch dst; BsGetPosition dst; BsSetPosition;
         BsCreateBin dst;

@@ -1,13 +1,14 @@
 //! Which machine registers templates leave alone.
 
 use super::guards::takes_element;
-use super::{R8, R9, R10, RAX, RCX, RDI, RDX, RSI};
+use super::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
 use crate::term::{CodeAddress, RawTerm};
 
-/// Machine registers that may hold values, those first that most templates leave alone.
-pub(in crate::jit) const FREE: [u8; 8] = [RSI, RDI, R9, R10, R8, RCX, RDX, RAX];
+/// Machine registers that may hold values: those first that no call has an argument in, those last that most templates
+/// take.
+pub(in crate::jit) const FREE: [u8; 9] = [R8, R11, R10, R9, RDI, RSI, RCX, RDX, RAX];
 
 /// Machine registers that hold the first x registers when a function is called, and `x0` when it returns.
 pub(in crate::jit) const ARGUMENTS: [u8; 4] = [RSI, RDI, R9, R10];
@@ -24,7 +25,7 @@ const fn set<const N: usize>(registers: [u8; N]) -> Set {
     set
 }
 
-const NONE: Set = 0;
+pub(in crate::jit) const NONE: Set = 0;
 pub(in crate::jit) const ALL: Set = set(FREE);
 const BUT_RAX_RDX: Set = ALL & !set([RAX, RDX]);
 const BUT_THREE: Set = BUT_RAX_RDX & !set([RCX]);
@@ -68,6 +69,8 @@ pub(in crate::jit) unsafe fn kept(pc: CodeAddress, word: u64) -> Option<Set> {
                 BUT_THREE
             }
             Op::IsEqExactRR | Op::IsEqExactSS | Op::IsNeExactSS => BUT_THREE,
+            Op::FmoveFrom | Op::FmoveTo | Op::Fconv => BUT_THREE,
+            Op::Fadd | Op::Fsub | Op::Fmul | Op::Fdiv | Op::Fnegate => BUT_THREE,
             Op::Bif2 if takes_element(read::Bif2::at(pc, word)) => BUT_THREE,
             _ => NONE,
         })

@@ -11,7 +11,7 @@ mod create;
 mod data;
 pub(super) mod effects;
 mod encode;
-mod floats;
+pub(super) mod floats;
 mod frames;
 mod guards;
 mod handlers;
@@ -37,11 +37,13 @@ pub(super) const RCX: u8 = 1;
 pub(super) const RDX: u8 = 2;
 const RBX: u8 = 3;
 const RSP: u8 = 4;
+const RBP: u8 = 5;
 const RSI: u8 = 6;
 const RDI: u8 = 7;
 const R8: u8 = 8;
 const R9: u8 = 9;
 const R10: u8 = 10;
+const R11: u8 = 11;
 pub(super) const R15: u8 = 15;
 
 /// The instructions: those with a template; those whose helper calls; those that their helper does all of. The rest stands
@@ -269,6 +271,8 @@ loading! {
     Bif1 src;
     Bif2 left right;
     ElementRC tuple;
+    FmoveFrom src;
+    Fconv src;
     HdR list;
     TlR list;
 
