@@ -85,7 +85,9 @@ fn call_plain(
                     None => call(),
                 }
             }
-            call => call.plain(p, args).expect("by the match on it"),
+            Call::Plain(call) => call(p, args),
+            Call::Guard(call) => call(p, args).map_err(Leave::Raise),
+            Call::Exclusive(_) => unreachable!("it has the process to itself"),
         };
         match &result {
             Ok(value) => {

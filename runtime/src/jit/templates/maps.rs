@@ -66,19 +66,16 @@ fn find(c: &mut Compiler<'_>, key: Src, fail: DynamicLabel) {
 
 /// The same of the key in `rax`.
 pub(super) fn find_key(c: &mut Compiler<'_>, fail: DynamicLabel) {
-    let (next, found) = (c.new_label(), c.new_label());
+    let next = c.new_label();
     dynasm!(c.a
         ; .arch x64
-        ; mov rcx, [rdx + SIZE]
-        ; test rcx, rcx
-        ; jz =>fail
+        ; mov rcx, [BYTE rdx + SIZE as i8]
+        ; inc rcx
         ; =>next
-        ; cmp [rsi + rcx * 8 + (ELEMENTS - 8)], rax
-        ; je =>found
         ; dec rcx
-        ; jnz =>next
-        ; jmp =>fail
-        ; =>found
+        ; jz =>fail
+        ; cmp [BYTE rsi + rcx * 8 + (ELEMENTS - 8) as i8], rax
+        ; jne BYTE =>next
     );
 }
 
@@ -203,11 +200,13 @@ fn replace(c: &mut Compiler<'_>, pairs: KeyValues, dst: Reg, other: DynamicLabel
         ; jmp =>done
         ; =>changed
         ; mov rcx, [rdx + SIZE]
-        ; add rcx, FLAT_WORDS as i32
-        ; lea rsi, [r15 + rcx * 8]
+        ; mov QWORD [r15], FLAT_HEADER as i32
+        ; mov [r15 + 8], rcx
+        ; mov [r15 + 16], rsi
+        ; lea rsi, [r15 + rcx * 8 + 8 * FLAT_WORDS as i32]
         ; =>next
-        ; mov rax, [rdx + rcx * 8 - (8 + tag::BOXED as i32)]
-        ; mov [r15 + rcx * 8 - 8], rax
+        ; mov rax, [BYTE rdx + rcx * 8 + (VALUES - 8) as i8]
+        ; mov [BYTE r15 + rcx * 8 + 8 * (FLAT_WORDS as i8 - 1)], rax
         ; dec rcx
         ; jnz =>next
     );
