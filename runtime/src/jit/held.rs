@@ -168,8 +168,8 @@ impl Compiler<'_> {
 
     /// The same of a value that `dst` gets.
     pub(super) fn in_register_for(&mut self, reg: Reg, dst: Reg) -> u8 {
-        if let Some(held) = self.held.iter().find(|held| held.reg == reg) {
-            return held.at;
+        if let Some(at) = self.held_at(reg) {
+            return at;
         }
         let at = self.free_for(dst);
         templates::load(self, at, reg);
@@ -187,6 +187,36 @@ impl Compiler<'_> {
         calls::argument(dst)
             .filter(is_free)
             .unwrap_or_else(|| self.free())
+    }
+
+    /// The same of one of these, which is made free where none is.
+    pub(super) fn free_among(&mut self, set: keeps::Set, dst: Reg) -> u8 {
+        let is_in = |at: u8| set & 1 << at != 0;
+        let at = self.free_for(dst);
+        if is_in(at) {
+            return at;
+        }
+        let is_free = |at: &u8| is_in(*at) && self.held.iter().all(|held| held.at != *at);
+        if let Some(at) = keeps::FREE.iter().copied().find(is_free) {
+            return at;
+        }
+        let mut held = self.held.iter().map(|held| held.at);
+        let oldest = held.find(|at| is_in(*at));
+        let oldest = oldest.expect("all of the set hold something");
+        self.drop_held(oldest);
+        oldest
+    }
+
+    /// All machine registers may have changed.
+    pub(super) fn hold_nothing(&mut self) {
+        self.held.clear();
+        self.floats = Floats::default();
+    }
+
+    /// The machine register that has the value of `reg`, if there is one.
+    pub(super) fn held_at(&self, reg: Reg) -> Option<u8> {
+        let mut held = self.held.iter();
+        held.find(|held| held.reg == reg).map(|held| held.at)
     }
 
     /// A machine register that holds nothing.

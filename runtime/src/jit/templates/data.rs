@@ -185,24 +185,29 @@ pub(super) fn put_list_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutLi
 
 /// Puts a source on the heap, so many bytes above its top.
 fn put(c: &mut Compiler<'_>, offset: i32, src: Src) {
-    match src.reg() {
-        Some(_) => {
-            source(c, RAX, src);
-            store_at(c, R15, offset, RAX);
-        }
-        None => store_constant_at(c, R15, offset, src.0),
-    }
+    let Some(reg) = src.reg() else {
+        leave_room(c, src.0);
+        return store_constant_at(c, R15, offset, src.0);
+    };
+    let at = c.held_at(reg).unwrap_or_else(|| {
+        let at = c.free();
+        load(c, at, reg);
+        at
+    });
+    store_at(c, R15, offset, at);
 }
 
 /// A thing of these words so far is on the heap's top: `dst` becomes the term.
 fn boxed(c: &mut Compiler<'_>, words: usize, dst: Reg) {
-    dynasm!(c.a; .arch x64; lea rax, [BYTE r15 + tag::BOXED as i8]);
+    let at = c.free_for(dst);
+    sum(c, at, R15, tag::BOXED as i32);
     add(c, R15, words as i32 * 8);
-    store(c, dst, RAX);
-    c.hold(dst, RAX);
+    store(c, dst, at);
+    c.hold(dst, at);
 }
 
 pub(super) fn put_tuple(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutTuple) {
+    c.pass();
     store_constant_at(c, R15, 0, tag::make_header(i.arity(), tag::ARITYVAL));
     for (n, element) in i.elements().iter().enumerate() {
         put(c, 8 + 8 * n as i32, element);
@@ -281,9 +286,11 @@ pub(super) fn set_tuple_element(c: &mut Compiler<'_>, _pc: CodeAddress, i: read:
 pub(super) fn make_fun(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::MakeFun) {
     let (entry, count) = (i.lambda(), i.count() as u8);
     let header = tag::fun::make_header(entry.arity - count, count, false);
+    c.pass();
     store_constant_at(c, R15, 0, header);
-    constant(c, RAX, std::ptr::from_ref(entry) as u64);
-    store_at(c, R15, 8, RAX);
+    let at = c.free();
+    constant(c, at, std::ptr::from_ref(entry) as u64);
+    store_at(c, R15, 8, at);
     for (n, free) in i.free().iter().enumerate() {
         put(c, 16 + 8 * n as i32, free);
     }

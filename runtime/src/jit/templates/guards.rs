@@ -58,6 +58,7 @@ pub(super) fn bif1(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif1) {
     c.first(RDX, i.src());
     template(c, other);
     store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
 }
 
 pub(super) fn bif2(c: &mut Compiler<'_>, pc: CodeAddress, i: read::Bif2) {
@@ -99,8 +100,10 @@ fn element_of_constant(c: &mut Compiler<'_>, i: read::Bif2, count: usize, other:
 }
 
 pub(super) fn self_r(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::SelfR) {
+    c.first_of(&[]);
     dynasm!(c.a; .arch x64; mov rax, [r13 + PID]);
     store(c, i.dst(), RAX);
+    c.hold(i.dst(), RAX);
 }
 
 /// Goes to `other` unless the term in `rdx` is boxed; its header is in `rcx`.
@@ -222,9 +225,9 @@ fn element(c: &mut Compiler<'_>, other: DynamicLabel) {
         ; test cl, tag::HEADER_MASK as i8
         ; jnz =>other
         ; shr rcx, tag::ARITY_SHIFT as i8
-        ; mov esi, eax
-        ; not esi
-        ; test sil, SMALL as i8
+        ; mov r11d, eax
+        ; not r11d
+        ; test r11b, SMALL as i8
         ; jnz =>other
         ; sar rax, 4
         ; jle =>other

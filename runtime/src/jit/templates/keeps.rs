@@ -1,6 +1,5 @@
 //! Which machine registers templates leave alone.
 
-use super::guards::takes_element;
 use super::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
@@ -29,6 +28,9 @@ pub(in crate::jit) const NONE: Set = 0;
 pub(in crate::jit) const ALL: Set = set(FREE);
 const BUT_RAX_RDX: Set = ALL & !set([RAX, RDX]);
 const BUT_THREE: Set = BUT_RAX_RDX & !set([RCX]);
+const BUT_FOUR: Set = BUT_THREE & !set([R11]);
+/// Those in which a match makes integers, where they hold nothing else.
+pub(super) const MATCHED: Set = set(ARGUMENTS);
 
 /// What the template of the instruction at `pc` leaves alone, whose first word is `word`, besides those that it begins by
 /// loading into: nothing where it does not say so. `None` where it takes what is held as it needs it.
@@ -46,6 +48,7 @@ pub(in crate::jit) unsafe fn kept(pc: CodeAddress, word: u64) -> Option<Set> {
                 return None;
             }
             Op::PutListRR | Op::PutListCR | Op::PutListRC => return None,
+            Op::PutTuple | Op::MakeFun => return None,
             Op::IsNonemptyList | Op::IsNonemptyListGetList => return None,
             Op::IsNil | Op::IsBoolean | Op::IsAtom | Op::IsInteger | Op::IsList => BUT_THREE,
             Op::IsTupleOfArity | Op::TestArity | Op::IsTaggedTuple => BUT_THREE,
@@ -71,7 +74,14 @@ pub(in crate::jit) unsafe fn kept(pc: CodeAddress, word: u64) -> Option<Set> {
             Op::IsEqExactRR | Op::IsEqExactSS | Op::IsNeExactSS => BUT_THREE,
             Op::FmoveFrom | Op::FmoveTo | Op::Fconv => BUT_THREE,
             Op::Fadd | Op::Fsub | Op::Fmul | Op::Fdiv | Op::Fnegate => BUT_THREE,
-            Op::Bif2 if takes_element(read::Bif2::at(pc, word)) => BUT_THREE,
+            Op::SelfR | Op::ElementRC | Op::HdR | Op::TlR => BUT_THREE,
+            Op::IsFloat | Op::IsTuple | Op::IsMap | Op::IsFunction => BUT_THREE,
+            Op::IsBitstr | Op::IsBinary => BUT_THREE,
+            Op::SelectVal | Op::JumpTable | Op::SelectTupleArity => BUT_THREE,
+            Op::BsStartMatch | Op::BsGetPosition | Op::BsSetPosition => BUT_THREE,
+            Op::BsTestTail | Op::BsTestUnit => BUT_THREE,
+            Op::Bif1 | Op::Bif2 | Op::GetMapElements | Op::HasMapFields => BUT_FOUR,
+            Op::BsMatch => MATCHED,
             _ => NONE,
         })
     }

@@ -24,11 +24,11 @@ fn is_word(key: Src) -> bool {
     key.reg().is_none() && RawTerm(key.0).is_immed()
 }
 
-/// Loads the map into `rdx` and its keys into `rsi`; goes to `other` unless it is a flat map.
+/// Loads the map into `rdx` and its keys into `r11`; goes to `other` unless it is a flat map.
 fn flat(c: &mut Compiler<'_>, map: Src, other: DynamicLabel) {
-    source(c, RDX, map);
+    c.first(RDX, map);
     is_flat(c, other);
-    dynasm!(c.a; .arch x64; mov rsi, [rdx + KEYS]);
+    dynasm!(c.a; .arch x64; mov r11, [rdx + KEYS]);
 }
 
 /// Goes to `other` unless the term in `rdx` is a flat map. Takes `rcx`.
@@ -45,7 +45,7 @@ pub(super) fn is_flat(c: &mut Compiler<'_>, other: DynamicLabel) {
     );
 }
 
-/// Goes to `other` unless `rdx` holds a flat map, whose keys are in `rsi` then, and `rax` an immediate.
+/// Goes to `other` unless `rdx` holds a flat map, whose keys are in `r11` then, and `rax` an immediate.
 pub(super) fn immediate_key(c: &mut Compiler<'_>, other: DynamicLabel) {
     is_flat(c, other);
     dynasm!(c.a
@@ -54,7 +54,7 @@ pub(super) fn immediate_key(c: &mut Compiler<'_>, other: DynamicLabel) {
         ; not ecx
         ; test cl, 3
         ; jnz =>other
-        ; mov rsi, [rdx + KEYS]
+        ; mov r11, [rdx + KEYS]
     );
 }
 
@@ -74,7 +74,7 @@ pub(super) fn find_key(c: &mut Compiler<'_>, fail: DynamicLabel) {
         ; =>next
         ; dec rcx
         ; jz =>fail
-        ; cmp [BYTE rsi + rcx * 8 + (ELEMENTS - 8) as i8], rax
+        ; cmp [BYTE r11 + rcx * 8 + (ELEMENTS - 8) as i8], rax
         ; jne BYTE =>next
     );
 }
@@ -185,7 +185,7 @@ fn room(c: &mut Compiler<'_>, words: usize, other: DynamicLabel) {
 /// The flat map in `rdx` with other values of these keys; itself where they are the same.
 fn replace(c: &mut Compiler<'_>, pairs: KeyValues, dst: Reg, other: DynamicLabel) {
     let (changed, next, done) = (c.new_label(), c.new_label(), c.new_label());
-    dynasm!(c.a; .arch x64; mov rsi, [rdx + KEYS]);
+    dynasm!(c.a; .arch x64; mov r11, [rdx + KEYS]);
     for ((key, _), place) in pairs.iter().zip(PLACES) {
         find(c, key, other);
         dynasm!(c.a; .arch x64; mov Rq(place), rcx);
@@ -202,7 +202,7 @@ fn replace(c: &mut Compiler<'_>, pairs: KeyValues, dst: Reg, other: DynamicLabel
         ; mov rcx, [rdx + SIZE]
         ; mov QWORD [r15], FLAT_HEADER as i32
         ; mov [r15 + 8], rcx
-        ; mov [r15 + 16], rsi
+        ; mov [r15 + 16], r11
         ; lea rsi, [r15 + rcx * 8 + 8 * FLAT_WORDS as i32]
         ; =>next
         ; mov rax, [BYTE rdx + rcx * 8 + (VALUES - 8) as i8]

@@ -11,7 +11,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::binaries::{BASE, END, START};
 use super::bits::{enough, hold_context, left, small};
-use super::{R8, R9, R10, RAX, RDI, RDX, RSI, compare, source, store};
+use super::{R8, RAX, RDX, compare, keeps, source, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::{Commands, Reg, Src};
 use crate::interp::bits::match_::{command, words_needed};
@@ -243,7 +243,7 @@ pub(super) fn bs_match(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsMatch) 
         ensured: 0,
         has_address: false,
         has_context: true,
-        fields: Vec::new(),
+        sets_context: false,
     };
     let last = steps.steps.len() - 1;
     for (n, step) in steps.steps.iter().enumerate() {
@@ -267,15 +267,12 @@ struct Match {
     has_address: bool,
     /// `rdx` has the context.
     has_context: bool,
-    /// The registers of integers, which are still in machine registers.
-    fields: Vec<Reg>,
+    /// The context's register has been set.
+    sets_context: bool,
 }
 
 /// The flags of a context, which are added to the address that its bits are counted from.
 const FLAGS: i32 = sub_bits::MUTABLE as i32;
-
-/// The machine registers that integers are made in, in turn. What is made last in each of them stays there.
-const FIELDS: [u8; 4] = [RSI, RDI, R9, R10];
 
 impl Match {
     fn step(&mut self, c: &mut Compiler<'_>, step: &Step, is_last: bool) {
@@ -344,7 +341,7 @@ impl Match {
             }
         }
         store(c, dst, RAX);
-        self.fields.clear();
+        c.hold_nothing();
         self.ensured -= self.taken + bits.unwrap_or(0);
         self.taken = 0;
         self.has_address = false;
@@ -381,7 +378,7 @@ impl Match {
                     },
                 ),
             ] => {
-                let to = self.next_field(*dst);
+                let to = self.place(c, *dst);
                 load_integer(c, to, (at, *bits), *is_signed, *is_little);
                 store(c, *dst, to);
             }
@@ -437,7 +434,7 @@ impl Match {
                     is_signed,
                     is_little,
                 } => {
-                    let to = self.next_field(*dst);
+                    let to = self.place(c, *dst);
                     integer(c, to, (behind, *bits), (*is_signed, *is_little), other);
                     store(c, *dst, to);
                 }
@@ -445,24 +442,18 @@ impl Match {
         }
     }
 
-    /// The machine register in which the integer for this one is made.
-    fn next_field(&mut self, dst: Reg) -> u8 {
-        self.fields.push(dst);
-        FIELDS[(self.fields.len() - 1) % FIELDS.len()]
+    /// The machine register in which the integer for this one is made, and stays.
+    fn place(&mut self, c: &mut Compiler<'_>, dst: Reg) -> u8 {
+        self.sets_context |= Src::of(dst) == self.context;
+        let to = c.free_among(keeps::MATCHED, dst);
+        c.hold_small(dst, to);
+        to
     }
 
     /// The match has ended: what it has loaded and made stays in machine registers.
     fn finish(&mut self, c: &mut Compiler<'_>) {
         self.store_position(c);
-        let first = self.fields.len().saturating_sub(FIELDS.len());
-        for n in first..self.fields.len() {
-            let dst = self.fields[n];
-            if !self.fields[n + 1..].contains(&dst) {
-                c.hold_small(dst, FIELDS[n % FIELDS.len()]);
-            }
-        }
-        let context = self.context.reg();
-        if self.has_context && !context.is_some_and(|reg| self.fields.contains(&reg)) {
+        if self.has_context && !self.sets_context {
             hold_context(c, self.context, None);
         }
     }

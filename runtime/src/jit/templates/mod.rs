@@ -270,6 +270,8 @@ impl From<Reg> for Source {
 loading! {
     Bif1 src;
     Bif2 left right;
+    GetMapElements map;
+    HasMapFields map;
     ElementRC tuple;
     FmoveFrom src;
     Fconv src;

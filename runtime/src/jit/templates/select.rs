@@ -45,10 +45,10 @@ const JUMP: usize = 1 + 4;
 
 /// Jumps into a table of jumps.
 pub(super) fn jump_table(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::JumpTable) {
-    let (otherwise, table) = (c.label(i.otherwise()), c.new_label());
     let least = RawTerm::small(i.least() as i64).0;
     let is_known = c.range(Src::of(i.src())).is_some();
     c.first(RDX, Src::of(i.src()));
+    let (otherwise, table) = (c.way_to(i.otherwise()), c.new_label());
     if !is_known {
         dynasm!(c.a; .arch x64; lea eax, [BYTE rdx + 1]; test al, 15; jnz =>otherwise);
     }
@@ -72,7 +72,7 @@ pub(super) fn jump_table(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::JumpTa
     );
     let begin = c.a.offset();
     for n in 0..i.count() as usize {
-        let to = c.label(i.targets().get(n));
+        let to = c.way_to(i.targets().get(n));
         dynasm!(c.a; .arch x64; jmp =>to);
         assert_eq!(c.a.offset().0, begin.0 + JUMP * (n + 1), "a jump's size");
     }
@@ -83,13 +83,18 @@ pub(super) fn select_tuple_arity(
     _pc: CodeAddress,
     i: read::SelectTupleArity,
 ) {
-    let otherwise = c.label(i.otherwise());
+    c.first(RDX, Src::of(i.src()));
+    let otherwise = c.way_to(i.otherwise());
     let cases: Vec<_> = i
         .cases()
         .iter()
-        .map(|(arity, to)| (tag::make_header(arity as usize, tag::ARITYVAL), c.label(to)))
+        .map(|(arity, to)| {
+            (
+                tag::make_header(arity as usize, tag::ARITYVAL),
+                c.way_to(to),
+            )
+        })
         .collect();
-    c.first(RDX, Src::of(i.src()));
     dynasm!(c.a
         ; .arch x64
         ; lea eax, [BYTE rdx - tag::BOXED as i8]
