@@ -417,6 +417,15 @@ fn functions_that_are_first_compiled_in_a_run_are_no_other_runs() {
 }
 
 #[test]
+fn breakpoints_that_are_set_in_a_run_are_no_other_runs() {
+    let Some(place) = programs() else { return };
+    for workers in ["1", "4"] {
+        let (output, json) = explore(&place, "compiled:traced", &["--workers", workers]);
+        assert_eq!(told(&json), (6, true, vec![]), "{}", errors(&output));
+    }
+}
+
+#[test]
 fn what_is_not_turned_around_is_said() {
     let Some(place) = programs() else { return };
     for (call, what) in [
