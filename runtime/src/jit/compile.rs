@@ -76,8 +76,8 @@ pub(super) fn function(module: &Module, entry: u32) -> Compiled {
 /// Code that is seldom needed, and stands behind the rest.
 pub(super) enum Cold {
     /// The rest of the prologue.
-    YieldAtEntry(DynamicLabel),
-    /// A call by the function's entry.
+    YieldAtEntry,
+    /// The function's call of itself by its entry, in line where breakpoints count the function that runs on.
     WayByEntry,
     /// A return that ends the time slice.
     YieldAtReturn(DynamicLabel),
@@ -114,8 +114,10 @@ pub(super) struct Compiler<'m> {
     pub(super) a: Assembler,
     module: &'m Module,
     entry: u32,
-    /// Where it begins.
+    /// Where it begins, where it yields when it is called, and where its first instruction begins.
     start: DynamicLabel,
+    yields: DynamicLabel,
+    body: DynamicLabel,
     /// See [`Compiled::way_by_entry`].
     way_by_entry: Option<u32>,
     /// Behind its last instruction.
@@ -151,12 +153,14 @@ pub(super) struct Compiler<'m> {
 impl<'m> Compiler<'m> {
     fn new(module: &'m Module, entry: u32, end: u32) -> Compiler<'m> {
         let mut a = Assembler::new(0);
-        let start = a.new_dynamic_label();
+        let [start, yields, body] = std::array::from_fn(|_| a.new_dynamic_label());
         Compiler {
             a,
             module,
             entry,
             start,
+            yields,
+            body,
             way_by_entry: None,
             end,
             at: entry,
@@ -227,14 +231,14 @@ impl<'m> Compiler<'m> {
 
     /// A call is charged for; the one that uses the time slice up yields.
     fn prologue(&mut self) {
-        let (start, yields) = (self.start, self.new_label());
-        dynasm!(self.a; .arch x64; =>start; .bytes &BEGINNING[..BEGINNING.len() - 1]; jle =>yields);
+        let (start, yields, body) = (self.start, self.yields, self.body);
+        dynasm!(self.a; .arch x64; =>start; .bytes &BEGINNING[..BEGINNING.len() - 1]; jle =>yields; =>body);
         assert_eq!(
             u64::from(self.here()),
             PROLOGUE_BYTES,
             "the prologue's size"
         );
-        self.put_behind(Cold::YieldAtEntry(yields));
+        self.put_behind(Cold::YieldAtEntry);
         let arity = self.arity_of(self.module.address(self.entry));
         self.hold_arguments(arity.expect("the entry is a function's"));
     }
@@ -250,6 +254,11 @@ impl<'m> Compiler<'m> {
             self.put_behind(Cold::WayByEntry);
         }
         Some(self.start)
+    }
+
+    /// The entry of the function that is compiled, where it yields when it is called, and where its first instruction begins.
+    pub(super) fn beginning(&self) -> (CodeAddress, DynamicLabel, DynamicLabel) {
+        (self.module.address(self.entry), self.yields, self.body)
     }
 
     /// Compiles the instruction at this offset; gives the next one's.
@@ -471,13 +480,14 @@ impl<'m> Compiler<'m> {
 
     fn cold(&mut self, cold: Cold) {
         match cold {
-            Cold::YieldAtEntry(from) => {
+            Cold::YieldAtEntry => {
+                let from = self.yields;
                 let entry = self.module.address(self.entry).word();
                 dynasm!(self.a; .arch x64; =>from; mov rax, QWORD entry as i64; jmp QWORD [r12 + YIELD_AT_ENTRY]);
             }
             Cold::WayByEntry => {
                 self.way_by_entry = Some(self.here());
-                templates::calls::by_entry(self, self.module.address(self.entry));
+                templates::calls::itself_by_entry(self);
             }
             Cold::YieldAtReturn(from) => {
                 dynasm!(self.a; .arch x64; =>from; jmp QWORD [r12 + YIELD_AT_RETURN]);

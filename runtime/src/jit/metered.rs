@@ -46,9 +46,10 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
     const BREAKPOINT: i32 = 8 * head::BREAKPOINT as i32;
     let (looks, metered) = (a.new_dynamic_label(), a.new_dynamic_label());
     let traced_entry = a.offset();
-    emit_runs_on(a, to, looks);
+    emit_runs_on(a, to.yields, looks);
     dynasm!(a
         ; .arch x64
+        ; jmp QWORD [BYTE rax + BODY]
         ; =>looks
         ; mov rcx, [rax + BREAKPOINT]
         ; test rcx, rcx
@@ -83,10 +84,11 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
     traced_entry
 }
 
-/// The same of the function that runs already, as the process's [`InLine`] says.
+/// Counts the call of the function whose entry is in `rax`, where that is the one that runs already, as the process's
+/// [`InLine`] says, and goes on with what follows; goes to `looks` otherwise. Takes `rdx` and `r11`.
 ///
 /// [`InLine`]: crate::trace::in_line::InLine
-fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
+pub(super) fn emit_runs_on(a: &mut Assembler, yields: DynamicLabel, looks: DynamicLabel) {
     let (counts, goes) = (a.new_dynamic_label(), a.new_dynamic_label());
     dynasm!(a
         ; .arch x64
@@ -98,7 +100,7 @@ fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
         ; cmp rdx, [r11 + in_line::CHANGES]
         ; jne =>looks
         ; dec r14
-        ; jle =>to.yields
+        ; jle =>yields
         ; mov rdx, [r11 + in_line::COUNT]
         ; cmp QWORD [r11 + in_line::CHARGED_LATER], 0
         ; je =>counts
@@ -109,7 +111,6 @@ fn emit_runs_on(a: &mut Assembler, to: &Labels, looks: DynamicLabel) {
         ; =>counts
         ; inc QWORD [rdx]
         ; =>goes
-        ; jmp QWORD [BYTE rax + BODY]
     );
 }
 

@@ -10,6 +10,7 @@ use crate::code::Export;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::jit::compile::Compiler;
+use crate::jit::metered::emit_runs_on;
 use crate::jit::stubs::{CALL_HEAVY_BIF, CALL_LIGHT_BIF};
 use crate::process::offset::SAVES_CALLS;
 use crate::term::entry::ACTIVE;
@@ -107,13 +108,20 @@ fn call_local(c: &mut Compiler<'_>, target: CodeAddress, i: impl Instruction) {
 fn jump_local(c: &mut Compiler<'_>, target: CodeAddress) {
     match c.own_start(target) {
         Some(start) => dynasm!(c.a; .arch x64; jmp =>start),
-        None => by_entry(c, target),
+        None => {
+            constant(c, RAX, target.word());
+            jump_to_entry(c);
+        }
     }
 }
 
-/// Goes on with the function with this entry, as who called it.
-pub(in crate::jit) fn by_entry(c: &mut Compiler<'_>, target: CodeAddress) {
-    constant(c, RAX, target.word());
+/// Has the function that is compiled call itself by its entry.
+pub(in crate::jit) fn itself_by_entry(c: &mut Compiler<'_>) {
+    let (entry, yields, body) = c.beginning();
+    let looks = c.new_label();
+    constant(c, RAX, entry.word());
+    emit_runs_on(&mut c.a, yields, looks);
+    dynasm!(c.a; .arch x64; jmp =>body; =>looks);
     jump_to_entry(c);
 }
 
