@@ -8,6 +8,8 @@
 //! - MC1: the words [`head::NATIVE`](super::op::entry::NATIVE) and `BODY` of a function's head are addresses of compiled
 //!   code, which stays as long as the function's own code (C2).
 //! - MC2: a header word on a stack that is no trace frame's is an address that [`specific`] knows.
+//! - MC3: machine code that others may run changes by one store of an aligned word. An instruction is replaced by one that
+//!   begins at the same byte and is no longer, so that nobody goes on in the middle of one.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -224,9 +226,8 @@ impl Arena {
 /// Bytes before [`head::BODY`](super::op::entry::BODY) in which a call is charged for and may yield.
 pub(crate) const PROLOGUE_BYTES: u64 = 13;
 
-/// How a function begins: with `sub r14, 1`, and the first byte of a jump. The instruction is as long as the jump that
-/// takes its place where a function's calls of itself are to go by its entry, so that nobody is ever between the two
-/// halves of one.
+/// How a function begins: with `sub r14, 1`, and the first byte of a jump. The instruction is no shorter than the jump
+/// that takes its place where a function's calls of itself are to go by its entry (MC3).
 pub(crate) const BEGINNING: [u8; 8] = [0x49, 0x81, 0xee, 1, 0, 0, 0, 0x0f];
 
 /// The same with a jump so many bytes further.

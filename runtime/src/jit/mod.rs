@@ -16,7 +16,7 @@
 //! | `r14` | reductions left |
 //! | `r15` | the heap's top |
 //!
-//! All others are free between instructions. `rax` holds a function's entry when it is called. The x registers always
+//! All others are free between instructions. `rax` holds a function's entry when it is called by it. The x registers always
 //! have their values in memory; machine registers hold the first ones, too, where a function begins or is returned to.
 //!
 //! Invariants:
