@@ -3,6 +3,7 @@
 //! Invariants:
 //! - CM1: the memory is nobody else's. It does not change its length, and stays mapped for ever.
 //! - CM2: nobody reads, writes or runs what a marker maps.
+//! - CM3: a call of the system gets no address of memory.
 #![expect(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
@@ -29,6 +30,7 @@ impl CodeMemory {
     /// # Errors
     /// The system's: it may forbid memory that can be executed.
     pub fn new(bytes: usize) -> io::Result<CodeMemory> {
+        announce();
         let file = File::from(memfd_create("beamline_code", MemfdFlags::CLOEXEC)?);
         file.set_len(bytes as u64)?;
         let options = MmapOptions::new();
@@ -45,6 +47,7 @@ impl CodeMemory {
     /// # Errors
     /// The system's, which may forbid memory that can be executed.
     pub fn anonymous(bytes: usize) -> io::Result<CodeMemory> {
+        announce();
         let failed = || io::Error::last_os_error();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -154,20 +157,25 @@ impl CodeMemory {
     }
 }
 
-/// The processors run what was written before, where threads of this process run.
+/// Calls `membarrier(2)`, which changes no memory.
+fn barrier(command: libc::c_int) {
+    // SAFETY: CM3: it reads and writes no memory of this process.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+}
+
+/// Tells the system that [`synchronize`] will be called: it takes milliseconds to take note of that once there is a second
+/// thread.
+fn announce() {
+    barrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE);
+}
+
+/// The processors that run threads of this process run what was written before.
 ///
-/// Processors with this instruction set see a word of code that is stored at once as it was or as it is; what they have
-/// taken in already, and by another address than it was written to, they may run once more. Source: `membarrier(2)`,
-/// `SYNC_CORE`. Where the system does not know the call, they see it a little later.
+/// Processors with this instruction set see a word of code that is stored at once as it was or as it is. What they have
+/// taken in already, or take in by another address than it was written to, they may run as it was. Source: `membarrier(2)`,
+/// `SYNC_CORE`. Where the system does not have it, they see the word a little later.
 fn synchronize() {
-    let command = |command: libc::c_int| {
-        // SAFETY: a barrier changes nothing.
-        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
-    };
-    if command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) != 0 {
-        command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE);
-        command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
-    }
+    barrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
 }
 
 /// The first page of a file, mapped executable. Nothing runs there: by this mapping the profiler `perf` learns that the
