@@ -184,8 +184,8 @@ impl Arena {
         true
     }
 
-    /// After a fork, has what is written be this process's alone. `false` where there is no memory for it.
-    fn is_own(&mut self) -> bool {
+    /// The first time after a fork, has what is written be this process's alone. `false` where there is no memory for it.
+    fn part_if_forked(&mut self) -> bool {
         !HAS_FORKED.swap(false, Ordering::AcqRel) || self.part()
     }
 
@@ -194,7 +194,7 @@ impl Arena {
         if self.memory.word(offset) == beginning {
             return;
         }
-        assert!(self.is_own(), "there is memory for machine code");
+        assert!(self.part_if_forked(), "there is memory for machine code");
         if offset < self.shared {
             let page = offset / PAGE_BYTES * PAGE_BYTES;
             let own = self.memory.own(page..page + PAGE_BYTES);
@@ -287,7 +287,7 @@ pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
     let engine = ENGINE.get()?;
     let bytes = compiled.bytes.len().next_multiple_of(ALIGNMENT);
     let mut arena = engine.arena.lock();
-    if !arena.is_own() {
+    if !arena.part_if_forked() {
         return None;
     }
     let offset = arena.allocate(bytes)?;

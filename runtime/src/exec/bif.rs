@@ -85,6 +85,7 @@ fn call_plain(
                     None => call(),
                 }
             }
+            // Not by `Call::plain`: to take the result out of its `Option` waits for what the BIF has just written.
             Call::Plain(call) => call(p, args),
             Call::Guard(call) => call(p, args).map_err(Leave::Raise),
             Call::Exclusive(_) => unreachable!("it has the process to itself"),

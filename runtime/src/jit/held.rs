@@ -6,6 +6,9 @@
 //! wherever it is ([`Compiler::pass`]). What it leaves alone ([`keeps::kept`]) is held on. Who gets to that instruction
 //! on another way (from what stands behind the rest, or because the process goes on there) gets there by way of a reload,
 //! which stands behind the rest, too. The registers of the process always have their values in memory, too.
+//!
+//! A function begins with its first arguments in machine registers, and a call leaves its result in one (J4, J5). So values
+//! of these registers are put there where that is possible ([`Compiler::free_for`]), and calls move the others there.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;

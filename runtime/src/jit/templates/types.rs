@@ -10,7 +10,7 @@ use crate::code::operand::Src;
 use crate::jit::compile::Compiler;
 use crate::term::{CodeAddress, am, tag};
 
-/// The second byte of a word.
+/// The tag of a boxed term.
 const BOXED: i32 = tag::BOXED as i32;
 
 /// Goes to `fail` unless the term in `rdx` is boxed.
