@@ -9,7 +9,7 @@ use crate::hash::HashMap;
 use crate::heap::{Heap, Stored};
 use crate::process::Process;
 use crate::term::compare::cmp;
-use crate::term::{Term, Tuple, View, am};
+use crate::term::{Term, Tuple, View, am, tag};
 use crate::value::number;
 
 bifs! {
@@ -187,6 +187,27 @@ impl Step<'_> {
     }
 }
 
+/// The index (from 0) of the counter in a single step, and its increment, where that is small and has no limit.
+fn small_step(steps: Term<'_>, keypos: usize) -> Option<(usize, i64)> {
+    let (position, increment) = match steps.as_tuple().map(|step| step.elements()) {
+        None => (keypos + 1, steps),
+        Some([position, increment]) => (position.as_index()?, *increment),
+        Some(_) => return None,
+    };
+    let index = position.checked_sub(1).filter(|_| position != keypos)?;
+    Some((index, increment.as_small()?))
+}
+
+/// Adds `increment` to element `index` (from 0), where both that and the sum are small integers: the sum.
+fn add_small(object: &mut Stored, index: usize, increment: i64) -> Option<Term<'static>> {
+    let counter = object.elements().get(index)?.as_small()?;
+    let sum = counter + increment;
+    let is_small = (tag::MIN_SMALL..=tag::MAX_SMALL).contains(&sum);
+    let sum = is_small.then(|| Term::small(sum))?;
+    object.replace_immediate(index, sum);
+    Some(sum)
+}
+
 fn update_counter<'p>(
     p: &'p Process,
     [id, key, steps]: [Term<'p>; 3],
@@ -198,6 +219,12 @@ fn update_counter<'p>(
     let default = checked_default(table, default)?;
     if !table.options.kind.is_set() {
         return Err(error(am::table_type).into());
+    }
+    if let Some((index, increment)) = small_step(steps, table.options.keypos) {
+        let add = |object: &mut Stored| add_small(object, index, increment);
+        if let Some(Some(sum)) = state.objects.update(key, add) {
+            return Ok(sum);
+        }
     }
     let found = state.objects.get(key).next();
     let made = match (found, default) {

@@ -10,7 +10,7 @@
 mod chain;
 mod traversal;
 
-use crate::heap::Stored;
+use crate::heap::{Keyed, Stored};
 use crate::term::Term;
 use crate::term::compare::eq_exact;
 use crate::term::hash::internal_hash;
@@ -71,7 +71,16 @@ struct Node {
     /// Kept for traversals under way.
     deleted: bool,
     /// None in a free node.
-    object: Option<Stored>,
+    object: Option<Keyed>,
+}
+
+impl Node {
+    /// The object of a node that is not free.
+    #[inline]
+    fn keyed(&self) -> &Keyed {
+        let object = self.object.as_ref();
+        object.expect("a node in a chain has its object")
+    }
 }
 
 /// Slots that have nodes marked as deleted.
@@ -186,19 +195,20 @@ impl Hash {
 
     #[inline]
     fn key_at(&self, at: u32) -> Term<'_> {
-        self.object(at).elements()[self.key]
+        self.nodes[at as usize].keyed().key()
     }
 
     /// The object of a node that is not free.
     #[inline]
     pub(super) fn object(&self, at: u32) -> &Stored {
-        let object = self.nodes[at as usize].object.as_ref();
-        object.expect("a node in a chain has its object")
+        self.nodes[at as usize].keyed().object()
     }
 
     /// The object of a node, if it is one.
+    #[inline]
     pub(super) fn kept_object(&self, at: u32) -> Option<&Stored> {
-        self.nodes.get(at as usize)?.object.as_ref()
+        let node = self.nodes.get(at as usize)?;
+        node.object.as_ref().map(Keyed::object)
     }
 
     /// The objects with `key`, deleted ones that are still kept included.
@@ -344,7 +354,7 @@ impl Hash {
             .object
             .take()
             .expect("a node in a chain has its object");
-        self.node_bytes -= (self.size)(&object, self.key) + NODE_WORDS * 8;
+        self.node_bytes -= (self.size)(object.object(), self.key) + NODE_WORDS * 8;
         self.free = at;
         self.set_link(link, next);
         if self.node_bytes == 0 && self.nodes.len() > SEGMENT {
@@ -385,8 +395,9 @@ impl Hash {
     pub(super) fn exchange(&mut self, at: u32, object: Stored) {
         let (size, key) = (self.size, self.key);
         self.node_bytes += size(&object, key);
+        let object = Keyed::new(object, key);
         let old = self.nodes[at as usize].object.replace(object);
-        self.node_bytes -= old.map_or(0, |old| size(&old, key));
+        self.node_bytes -= old.map_or(0, |old| size(old.object(), key));
     }
 
     fn node(&mut self, hash: u64, next: u32, object: Stored) -> u32 {
@@ -395,7 +406,7 @@ impl Hash {
             hash,
             next,
             deleted: false,
-            object: Some(object),
+            object: Some(Keyed::new(object, self.key)),
         };
         if self.free == NONE {
             self.nodes.push(node);
@@ -451,18 +462,21 @@ impl Hash {
         }
     }
 
-    pub(super) fn update(&mut self, key: Term<'_>, change: impl FnOnce(&mut Stored)) -> bool {
+    /// Has `change` change the first object with `key`, but for the key; what that returns.
+    #[inline]
+    pub(super) fn update<R>(
+        &mut self,
+        key: Term<'_>,
+        change: impl FnOnce(&mut Stored) -> R,
+    ) -> Option<R> {
         let at = self.locate_live(key);
-        if at == NONE {
-            return false;
-        }
         let (size, key) = (self.size, self.key);
-        let object = self.nodes[at as usize].object.as_mut();
-        let object = object.expect("a node in a chain has its object");
-        self.node_bytes -= size(object, key);
-        change(object);
-        self.node_bytes += size(object, key);
-        true
+        let keyed = self.nodes.get_mut(at as usize)?.object.as_mut()?;
+        let before = size(keyed.object(), key);
+        let result = keyed.update(key, change);
+        let after = size(keyed.object(), key);
+        self.node_bytes = self.node_bytes - before + after;
+        Some(result)
     }
 
     /// Takes out the objects with `key`.
@@ -624,6 +638,7 @@ impl Hash {
             let from = self.slot_room.saturating_sub(SEGMENT);
             let mut count = 0;
             for slot in from..self.slots.len() {
+                self.fetch_behind(slot);
                 let mut at = self.slots[slot];
                 while at != NONE {
                     let node = &mut self.nodes[at as usize];

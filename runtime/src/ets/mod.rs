@@ -440,8 +440,14 @@ impl Objects {
         self.get(key).next().is_some()
     }
 
-    /// The one object with `key` in a table of which that is true; to be changed, but for its key.
-    pub(crate) fn update(&mut self, key: Term<'_>, change: impl FnOnce(&mut Stored)) -> bool {
+    /// Has `change` change the one object with `key`, but for the key, in a table that has one at most; what that returns,
+    /// nothing where there is no such object.
+    #[inline]
+    pub(crate) fn update<R>(
+        &mut self,
+        key: Term<'_>,
+        change: impl FnOnce(&mut Stored) -> R,
+    ) -> Option<R> {
         match self {
             Objects::Hash(hash) => hash.update(key, change),
             Objects::Tree(tree) => tree.update(key, change),

@@ -1,179 +1,40 @@
 //! Tables whose keys are in order: `ordered_set`. Keys that compare equal are one key (`1` and `1.0`).
+//!
+//! - `pattern`: the keys that a pattern may match.
+//! - `range`: places in the order, and the objects between two of them.
+//! - `routed`: the parts of a tree.
 
-use std::borrow::Borrow;
+mod pattern;
+mod range;
+mod routed;
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
-use std::ops::Bound;
-
-use smallvec::SmallVec;
+use std::sync::atomic::{self, AtomicU64};
 
 use crate::hash::internal::mix64;
-use crate::heap::{Key, Keyed, Stored};
+use crate::heap::{Keyed, Stored};
+use crate::term::Term;
 use crate::term::compare::{cmp, eq_exact};
-use crate::term::{Term, View};
 
-use crate::matchspec::is_wild;
-
-/// A place in the order.
-enum At<'a> {
-    /// At a key.
-    Key(Term<'a>),
-    /// Before all keys that match a pattern as far as its first variable.
-    Before(Term<'a>),
-    /// Behind them.
-    Behind(Term<'a>),
-}
-
-trait Place {
-    fn at(&self) -> At<'_>;
-}
-
-impl Place for Keyed {
-    fn at(&self) -> At<'_> {
-        At::Key(self.key().term())
-    }
-}
-
-impl Place for Term<'_> {
-    fn at(&self) -> At<'_> {
-        At::Key(*self)
-    }
-}
-
-struct Edge<'a> {
-    pattern: Term<'a>,
-    behind: bool,
-}
-
-impl Place for Edge<'_> {
-    fn at(&self) -> At<'_> {
-        if self.behind {
-            At::Behind(self.pattern)
-        } else {
-            At::Before(self.pattern)
-        }
-    }
-}
-
-fn order(a: &At<'_>, b: &At<'_>) -> Ordering {
-    match (a, b) {
-        (At::Key(a), At::Key(b)) => cmp(*a, *b),
-        (At::Before(pattern), At::Key(key)) => partly(*pattern, *key)
-            .unwrap_or(Ordering::Equal)
-            .then(Ordering::Less),
-        (At::Behind(pattern), At::Key(key)) => partly(*pattern, *key)
-            .unwrap_or(Ordering::Equal)
-            .then(Ordering::Greater),
-        (At::Key(_), _) => order(b, a).reverse(),
-        (At::Before(_), At::Behind(_)) => Ordering::Less,
-        (At::Behind(_), At::Before(_)) => Ordering::Greater,
-        (At::Before(_), At::Before(_)) | (At::Behind(_), At::Behind(_)) => Ordering::Equal,
-    }
-}
-
-impl PartialEq for dyn Place + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for dyn Place + '_ {}
-impl PartialOrd for dyn Place + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for dyn Place + '_ {
-    fn cmp(&self, other: &Self) -> Ordering {
-        order(&self.at(), &other.at())
-    }
-}
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Key {}
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Key {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        cmp(self.term(), other.term())
-    }
-}
-impl PartialEq for Keyed {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-impl Eq for Keyed {}
-impl PartialOrd for Keyed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Keyed {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(other.key())
-    }
-}
-impl Borrow<Key> for Keyed {
-    #[inline]
-    fn borrow(&self) -> &Key {
-        self.key()
-    }
-}
-impl<'a> Borrow<dyn Place + 'a> for Keyed {
-    fn borrow(&self) -> &(dyn Place + 'a) {
-        self
-    }
-}
-
-/// The order of `pattern` and `key` where it can be told before the pattern's first variable (or map);
-/// `Some(Equal)` where they are equal, `None` where the variable comes first.
-fn partly(pattern: Term<'_>, key: Term<'_>) -> Option<Ordering> {
-    match (pattern.view(), key.view()) {
-        (View::Atom(atom), _) if is_wild(atom) => None,
-        (View::Map(_), View::Map(_)) => None,
-        (View::Cons(_), View::Cons(_)) => {
-            let (mut a, mut b) = (pattern, key);
-            while let (View::Cons(x), View::Cons(y)) = (a.view(), b.view()) {
-                match partly(x.head(), y.head())? {
-                    Ordering::Equal => (a, b) = (x.tail(), y.tail()),
-                    unequal => return Some(unequal),
-                }
-            }
-            partly(a, b)
-        }
-        (View::Tuple(a), View::Tuple(b)) if a.arity() == b.arity() => {
-            for (a, b) in a.elements().iter().zip(b.elements()) {
-                match partly(*a, *b)? {
-                    Ordering::Equal => {}
-                    unequal => return Some(unequal),
-                }
-            }
-            Some(Ordering::Equal)
-        }
-        _ => Some(cmp(pattern, key)),
-    }
-}
+use pattern::partly;
+use range::{Position, Range};
+use routed::{Base, Part, Routed, Within};
 
 /// A table in the order of its keys.
 ///
 /// As ERTS's contention adapting tree, it is made of base nodes, one beside the other in the order of
 /// keys, and of routes that say where each but the first begins. It has one base node until it is told
-/// to split: changes hold the whole table's lock, so that no contention asks for it.
+/// to split: changes hold the whole table's lock, so that no contention asks for it. A base node is a B+-tree of three
+/// levels: a place is found in few lines of memory, and the object behind another one is mostly beside it.
 pub(crate) struct Tree {
     key: usize,
-    bases: Vec<BTreeSet<Keyed>>,
-    /// The least key of every base node but the first, as tuples of that key.
-    routes: Vec<Stored>,
+    bases: Routed<Base>,
     /// Whether changes split the base node they are made in, or join it to the next one.
     adapt: Adapt,
+    /// Where a traversal by keys found its last object: the next step begins there, if that still has the key.
+    last_step: AtomicU64,
     objects: usize,
     node_bytes: usize,
     /// How many bytes an object takes.
@@ -196,31 +57,13 @@ const NODE_WORDS: usize = 5;
 /// Base nodes that forced splits may make.
 const MAX_BASES: usize = 1024;
 
-type Objects<'a> = std::collections::btree_set::Range<'a, Keyed>;
-
-/// Objects in a range of keys, from either end.
-pub(super) struct Range<'a>(std::iter::Flatten<smallvec::IntoIter<[Objects<'a>; 1]>>);
-
-impl<'a> Iterator for Range<'a> {
-    type Item = &'a Stored;
-    fn next(&mut self) -> Option<&'a Stored> {
-        self.0.next().map(Keyed::object)
-    }
-}
-
-impl DoubleEndedIterator for Range<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(Keyed::object)
-    }
-}
-
 impl Tree {
     pub(super) fn new(keypos: usize, size: fn(&Stored, usize) -> usize) -> Tree {
         Tree {
             key: keypos - 1,
-            bases: vec![BTreeSet::new()],
-            routes: Vec::new(),
+            bases: Routed::default(),
             adapt: Adapt::Not,
+            last_step: AtomicU64::new(0),
             objects: 0,
             node_bytes: 0,
             size,
@@ -244,8 +87,9 @@ impl Tree {
 
     /// Routes, base nodes, and how deep a balanced tree of such routes is.
     pub(crate) fn splits(&self) -> (usize, usize, usize) {
-        let depth = self.bases.len().next_power_of_two().trailing_zeros();
-        (self.routes.len(), self.bases.len(), depth as usize)
+        let bases = self.bases.len();
+        let depth = bases.next_power_of_two().trailing_zeros();
+        (bases - 1, bases, depth as usize)
     }
 
     /// Whether every change is to split the base node it is made in.
@@ -268,52 +112,52 @@ impl Tree {
                 *state = mix64(*state);
                 match *state % 8 {
                     0 => self.split_base(base),
-                    1 => self.join_base(base),
+                    1 if base + 1 < self.bases.len() => self.bases.join(base),
                     _ => {}
                 }
             }
         }
     }
 
-    /// The base node of `key`.
-    #[inline]
-    fn base_of(&self, key: Term<'_>) -> usize {
-        if self.routes.is_empty() {
-            return 0;
-        }
-        self.routes
-            .partition_point(|route| cmp(route.elements()[0], key).is_le())
-    }
-
-    /// Joins a base node to the next one.
-    fn join_base(&mut self, base: usize) {
-        if base + 1 < self.bases.len() {
-            let mut right = self.bases.remove(base + 1);
-            self.routes.remove(base);
-            self.bases[base].append(&mut right);
-        }
-    }
-
     /// Splits a base node in the middle.
     fn split_base(&mut self, base: usize) {
-        let half = self.bases[base].len() / 2;
-        if half == 0 || self.bases.len() >= MAX_BASES {
-            return;
+        if self.bases.len() < MAX_BASES
+            && let Some(right) = self.bases.part_mut(base).halve()
+        {
+            self.bases.put_behind(base, right);
         }
-        let Some(middle) = self.bases[base].iter().nth(half) else {
-            return;
+    }
+
+    /// Where the object with `key` is, or where it would be.
+    #[inline]
+    fn find(&self, key: Term<'_>) -> Result<Position, Position> {
+        let base = self.bases.part_of(key);
+        let branches = &self.bases.parts()[base];
+        let branch = branches.part_of(key);
+        let leaves = &branches.parts()[branch];
+        let leaf = leaves.part_of(key);
+        let objects = &leaves.parts()[leaf].0;
+        let found = objects.binary_search_by(|object| cmp(object.key(), key));
+        let at = |index| Position {
+            base,
+            branch,
+            leaf,
+            index,
         };
-        let route = Stored::of_elements(&[middle.key().term()]);
-        let right = self.bases[base].split_off(Key::of(&route.elements()[0]));
-        self.bases.insert(base + 1, right);
-        self.routes.insert(base, route);
+        found.map(at).map_err(at)
+    }
+
+    /// The object at a place where there is one.
+    #[inline]
+    fn keyed_mut(&mut self, at: Position) -> &mut Keyed {
+        let leaf = self.bases.part_mut(at.base).leaf_mut(at.within());
+        &mut leaf.0[at.index]
     }
 
     #[inline]
     pub(super) fn get(&self, key: Term<'_>) -> Option<&Stored> {
-        self.bases[self.base_of(key)]
-            .get(Key::of(&key))
-            .map(Keyed::object)
+        let at = self.find(key).ok()?;
+        self.keyed(at).map(Keyed::object)
     }
 
     fn node_size(&self, object: &Stored) -> usize {
@@ -323,37 +167,51 @@ impl Tree {
     pub(super) fn insert(&mut self, object: Stored) {
         let key = self.key;
         self.node_bytes += self.node_size(&object);
-        let base = self.base_of(object.elements()[key]);
-        match self.bases[base].replace(Keyed::new(object, key)) {
-            Some(old) => self.node_bytes -= self.node_size(old.object()),
-            None => self.objects += 1,
-        }
+        let object = Keyed::new(object, key);
+        let (Ok(at) | Err(at)) = match self.find(object.key()) {
+            Ok(at) => {
+                let old = std::mem::replace(self.keyed_mut(at), object);
+                self.node_bytes -= self.node_size(old.object());
+                Ok(at)
+            }
+            Err(at) => {
+                self.bases.part_mut(at.base).insert(at.within(), object);
+                self.objects += 1;
+                Err(at)
+            }
+        };
         if self.adapt != Adapt::Not {
-            self.adapt(base);
+            self.adapt(at.base);
         }
     }
 
-    pub(super) fn update(&mut self, key: Term<'_>, change: impl FnOnce(&mut Stored)) -> bool {
-        let base = self.base_of(key);
-        let Some(keyed) = self.bases[base].take(Key::of(&key)) else {
-            return false;
-        };
-        let mut object = keyed.into_object();
-        self.node_bytes -= self.node_size(&object);
-        change(&mut object);
-        self.node_bytes += self.node_size(&object);
-        self.bases[base].insert(Keyed::new(object, self.key));
-        true
+    /// Has `change` change the object with `key`, but for the key; what that returns.
+    #[inline]
+    pub(super) fn update<R>(
+        &mut self,
+        key: Term<'_>,
+        change: impl FnOnce(&mut Stored) -> R,
+    ) -> Option<R> {
+        let at = self.find(key).ok()?;
+        let (size, key) = (self.size, self.key);
+        let keyed = self.keyed_mut(at);
+        let before = size(keyed.object(), key);
+        let result = keyed.update(key, change);
+        let after = size(keyed.object(), key);
+        self.node_bytes = self.node_bytes - before + after;
+        Some(result)
     }
 
     pub(super) fn remove(&mut self, key: Term<'_>) {
-        let base = self.base_of(key);
-        if let Some(keyed) = self.bases[base].take(Key::of(&key)) {
-            self.node_bytes -= self.node_size(keyed.object());
+        let found = self.find(key);
+        if let Ok(at) = found {
+            let old = self.bases.part_mut(at.base).remove(at.within());
+            self.node_bytes -= self.node_size(old.object());
             self.objects -= 1;
         }
         if self.adapt != Adapt::Not {
-            self.adapt(base);
+            let (Ok(at) | Err(at)) = found;
+            self.adapt(at.base);
         }
     }
 
@@ -374,12 +232,24 @@ impl Tree {
         }
     }
 
-    /// Frees as many objects as `reds` pay for; what is left of them, less than none where it is not done.
+    /// Frees as many objects as `reds` pay for, of a tree that nobody reads any more; what is left of them, less than none
+    /// where it is not done.
     pub(super) fn free_some(&mut self, mut reds: i64) -> i64 {
         while let Some(base) = self.bases.last_mut() {
-            if base.pop_last().is_none() {
-                drop(self.bases.pop());
+            let Some(branch) = base.last_mut() else {
+                self.bases.pop();
                 continue;
+            };
+            let Some(leaf) = branch.last_mut() else {
+                base.pop();
+                continue;
+            };
+            if leaf.0.pop().is_none() {
+                branch.pop();
+                continue;
+            }
+            if let Some(ahead) = leaf.0.len().checked_sub(range::AHEAD) {
+                leaf.0[ahead].object().fetch();
             }
             reds -= 1;
             if reds < 0 {
@@ -390,39 +260,58 @@ impl Tree {
     }
 
     pub(super) fn first(&self) -> Option<&Stored> {
-        self.iter().next()
+        self.at_or_behind(Position::START).map(|(at, object)| {
+            self.stepped_to(at);
+            object
+        })
     }
 
     pub(super) fn last(&self) -> Option<&Stored> {
-        self.iter().next_back()
+        self.before_place(Position::END).map(|(at, object)| {
+            self.stepped_to(at);
+            object
+        })
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Stored> {
-        self.bases.iter().flatten().map(Keyed::object)
+    pub(super) fn iter(&self) -> Range<'_> {
+        self.between(Position::START, Position::END)
     }
 
+    /// The object behind `key`.
     pub(super) fn after(&self, key: Term<'_>) -> Option<&Stored> {
-        let base = self.base_of(key);
-        let behind = (Bound::Excluded(Key::of(&key)), Bound::Unbounded);
-        let found = self.bases[base].range::<Key, _>(behind).next();
-        let mut others = self.bases[base + 1..].iter();
-        let found = found.or_else(|| others.find_map(BTreeSet::first));
-        found.map(Keyed::object)
+        let from = match self.stepped_from(key) {
+            Some(at) => at.behind(),
+            None => match self.find(key) {
+                Ok(at) => at.behind(),
+                Err(at) => at,
+            },
+        };
+        let (at, object) = self.at_or_behind(from)?;
+        self.stepped_to(at);
+        Some(object)
     }
 
+    /// The object before `key`.
     pub(super) fn before(&self, key: Term<'_>) -> Option<&Stored> {
-        let base = self.base_of(key);
-        let before = (Bound::Unbounded, Bound::Excluded(Key::of(&key)));
-        let found = self.bases[base].range::<Key, _>(before).next_back();
-        let mut others = self.bases[..base].iter().rev();
-        let found = found.or_else(|| others.find_map(BTreeSet::last));
-        found.map(Keyed::object)
+        let from = self.stepped_from(key);
+        let (Ok(from) | Err(from)) = from.ok_or(()).or_else(|()| self.find(key));
+        let (at, object) = self.before_place(from)?;
+        self.stepped_to(at);
+        Some(object)
     }
 
-    fn range<'a>(&'a self, from: Bound<&dyn Place>, to: Bound<&dyn Place>) -> Range<'a> {
-        let range = |base: &'a BTreeSet<Keyed>| base.range::<dyn Place, _>((from, to));
-        let ranges: SmallVec<[_; 1]> = self.bases.iter().map(range).collect();
-        Range(ranges.into_iter().flatten())
+    /// A traversal by keys has found the object at `at`.
+    #[inline]
+    fn stepped_to(&self, at: Position) {
+        self.last_step.store(at.packed(), atomic::Ordering::Relaxed);
+    }
+
+    /// The place of the object with `key`, if a traversal by keys has found that last.
+    #[inline]
+    fn stepped_from(&self, key: Term<'_>) -> Option<Position> {
+        let at = Position::unpacked(self.last_step.load(atomic::Ordering::Relaxed));
+        let object = self.keyed(at)?;
+        cmp(object.key(), key).is_eq().then_some(at)
     }
 
     /// The objects that a traversal has yet to visit: keys that `pattern` may match (all without
@@ -433,40 +322,16 @@ impl Tree {
         last: Option<Term<'_>>,
         back: bool,
     ) -> Range<'_> {
-        let edges = pattern.map(|pattern| {
-            let edge = |behind| Edge { pattern, behind };
-            (edge(false), edge(true))
-        });
-        let (mut from, mut to) = match &edges {
-            Some((before, behind)) => (
-                Bound::Excluded(before as &dyn Place),
-                Bound::Excluded(behind as &dyn Place),
-            ),
-            None => (Bound::Unbounded, Bound::Unbounded),
-        };
-        if let Some(last) = &last {
-            let edge = if back { &mut to } else { &mut from };
-            let beyond = match edge {
-                Bound::Excluded(edge) => {
-                    let order = (last as &dyn Place).cmp(*edge);
-                    if back {
-                        order == Ordering::Greater
-                    } else {
-                        order == Ordering::Less
-                    }
-                }
-                _ => false,
-            };
-            if !beyond {
-                *edge = Bound::Excluded(last as &dyn Place);
-            }
-            if let (Bound::Excluded(from), Bound::Excluded(to)) = (from, to)
-                && from.cmp(to) != Ordering::Less
-            {
-                // Nothing is left between them.
-                return Range(SmallVec::new().into_iter().flatten());
-            }
+        let (mut from, mut to) = (Position::START, Position::END);
+        if let Some(pattern) = pattern {
+            from = self.place(|key| partly(pattern, key) == Some(Ordering::Greater));
+            to = self.place(|key| partly(pattern, key) != Some(Ordering::Less));
         }
-        self.range(from, to)
+        match last {
+            Some(last) if back => to = to.min(self.place(|key| cmp(key, last).is_lt())),
+            Some(last) => from = from.max(self.place(|key| cmp(key, last).is_le())),
+            None => {}
+        }
+        self.between(from, to)
     }
 }

@@ -151,7 +151,7 @@ pub use literal::{
 pub use message::Message;
 pub(crate) use sizes::{heap_sizes, next_heap_size};
 pub use stored::Stored;
-pub(crate) use stored::{Key, Keyed, fetch};
+pub(crate) use stored::{Keyed, fetch};
 pub(crate) use verify::NIF_CHECKS;
 
 use crate::sys::memory;

@@ -118,26 +118,6 @@ impl Stored {
     }
 }
 
-/// A key, for as long as the term or the object that it is borrowed from.
-#[repr(transparent)]
-pub(crate) struct Key(RawTerm);
-
-impl Key {
-    /// The key that `term` is.
-    #[inline]
-    pub(crate) fn of<'a>(term: &'a Term<'_>) -> &'a Key {
-        // SAFETY: T1: a term is a word, and lives as long as the borrow.
-        unsafe { &*std::ptr::from_ref(term).cast::<Key>() }
-    }
-
-    /// The term that it is.
-    #[inline]
-    pub(crate) fn term(&self) -> Term<'_> {
-        // SAFETY: T1, H9: whoever has the key has what it points to.
-        unsafe { Term::new(self.0) }
-    }
-}
-
 /// Asks the processor for the memory at an address, which is read soon. It does nothing where there is none.
 #[inline]
 pub(crate) fn fetch(at: *const u8) {
@@ -152,9 +132,9 @@ pub(crate) fn fetch(at: *const u8) {
 
 /// An object with its key's word beside it: who looks for a small integer reads no object.
 ///
-/// H9: the word is an element of the object, which nobody changes.
+/// H9: the word is an element of the object, which nobody changes but together with the word.
 pub(crate) struct Keyed {
-    key: Key,
+    key: RawTerm,
     object: Stored,
 }
 
@@ -162,13 +142,14 @@ impl Keyed {
     /// The object whose key is the element `index` (from 0).
     #[inline]
     pub(crate) fn new(object: Stored, index: usize) -> Keyed {
-        let key = Key(object.elements()[index].raw());
+        let key = object.elements()[index].raw();
         Keyed { key, object }
     }
 
     #[inline]
-    pub(crate) fn key(&self) -> &Key {
-        &self.key
+    pub(crate) fn key(&self) -> Term<'_> {
+        // SAFETY: T1, H9: whoever has the key has what it points to.
+        unsafe { Term::new(self.key) }
     }
 
     #[inline]
@@ -176,9 +157,14 @@ impl Keyed {
         &self.object
     }
 
-    /// The object, to be changed.
-    pub(crate) fn into_object(self) -> Stored {
-        self.object
+    /// Has `change` change the object, whose key stays the element `index` (from 0); what that returns.
+    #[inline]
+    pub(crate) fn update<R>(&mut self, index: usize, change: impl FnOnce(&mut Stored) -> R) -> R {
+        // H9: should it panic, the word is no element of another object.
+        self.key = Term::NIL.raw();
+        let result = change(&mut self.object);
+        self.key = self.object.elements()[index].raw();
+        result
     }
 }
 

@@ -1,6 +1,6 @@
 //! Iterates over the objects of a slot, or of a key.
 
-use super::{Hash, NONE, Stored};
+use super::{Hash, Keyed, NONE, Stored};
 
 /// Objects along a chain, but for deleted ones.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl<'a> Iterator for Chain<'a> {
             }
             self.at = node.next;
             if !node.deleted {
-                return node.object.as_ref();
+                return node.object.as_ref().map(Keyed::object);
             }
         }
         None

@@ -33,7 +33,7 @@ impl Hash {
             fetch((&raw const *node).cast());
         }
         if let Some(object) = first(OBJECTS).and_then(|node| node.object.as_ref()) {
-            object.fetch();
+            object.object().fetch();
         }
     }
 
@@ -66,6 +66,7 @@ impl Hash {
         if at == NONE {
             return None;
         }
+        self.fetch_behind(slot);
         let mut next = self.nodes[at as usize].next;
         loop {
             (slot, next) = self.next_live(slot, next, raw);
