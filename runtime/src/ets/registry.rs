@@ -13,7 +13,7 @@ use crate::heap::{MagicBinary, Message};
 use crate::process::access::{ObjectsOf, Part, Shared, Touch};
 use crate::process::order;
 use crate::process::{self, Control, Leave, Process, Raise, Signal, refs};
-use crate::term::{Atom, Pid, Term, View, am};
+use crate::term::{Atom, Pid, Ref, Term, am};
 
 /// Hashes atoms and pids, which are numbers.
 #[derive(Default)]
@@ -130,41 +130,43 @@ impl Handle<'_> {
 /// `badarg`, because of `type` where `id` is no identifier, of `id` where there is no such table.
 #[inline]
 pub(crate) fn find<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p>> {
-    match id.as_atom() {
-        Some(name) if order::is_asked() => {
-            let names = NAMES.read();
-            match names.get(&name) {
-                Some(table) => Ok(Handle::Named(Arc::clone(table))),
-                None => {
-                    let object = object_of(name);
-                    object.map_or(Ok(()), |object| {
-                        p.accesses(touch_of(object, name, Access::Read))
-                    })?;
-                    Err(error(am::id).into())
-                }
-            }
-        }
-        _ => Ok(find_now(id)?),
+    match id.as_ref() {
+        Some(reference) => Ok(referred(reference)?),
+        None => named(p, id),
     }
+}
+
+/// The table that a reference of this node stands for.
+#[inline]
+fn referred(reference: Ref<'_>) -> Result<Handle<'_>, Raise<'static>> {
+    let table = reference.magic().and_then(table_of);
+    table.map(Handle::Reference).ok_or_else(|| error(am::type_))
+}
+
+/// The table that `id`, which is no reference, names.
+fn named<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p>> {
+    let name = id.as_atom().ok_or_else(|| error(am::type_))?;
+    let names = NAMES.read();
+    if let Some(table) = names.get(&name) {
+        return Ok(Handle::Named(Arc::clone(table)));
+    }
+    if let Some(object) = object_of(name) {
+        p.accesses(touch_of(object, name, Access::Read))?;
+    }
+    Err(error(am::id).into())
 }
 
 /// The same by nobody in particular.
 ///
 /// # Errors
 /// As [`find`].
-#[inline]
-pub(crate) fn find_now<'p>(id: Term<'p>) -> Result<Handle<'p>, Raise<'p>> {
-    match id.view() {
-        View::Ref(reference) => match reference.magic().and_then(table_of) {
-            Some(table) => Ok(Handle::Reference(table)),
-            None => Err(error(am::type_)),
-        },
-        View::Atom(name) => match NAMES.read().get(&name) {
-            Some(table) => Ok(Handle::Named(Arc::clone(table))),
-            None => Err(error(am::id)),
-        },
-        _ => Err(error(am::type_)),
+pub(crate) fn find_now(id: Term<'_>) -> Result<Handle<'_>, Raise<'static>> {
+    if let Some(reference) = id.as_ref() {
+        return referred(reference);
     }
+    let name = id.as_atom().ok_or_else(|| error(am::type_))?;
+    let table = NAMES.read().get(&name).map(Arc::clone);
+    table.map(Handle::Named).ok_or_else(|| error(am::id))
 }
 
 /// Makes `table` known, for its owner `p`; `None` where its name is taken.

@@ -293,6 +293,7 @@ impl MagicBinary {
         self.numbers
     }
     /// The object, if it is a `T`.
+    #[inline]
     #[must_use]
     pub fn get<T: 'static>(&self) -> Option<&T> {
         self.object.downcast_ref()

@@ -453,6 +453,7 @@ pub(crate) const ORDINARY_REF_MARKER: u64 = 0xffff_ffff;
 
 impl<'h> Ref<'h> {
     /// The object of a magic reference.
+    #[inline]
     #[must_use]
     pub fn magic(self) -> Option<&'h MagicBinary> {
         let word = self.word(1);
