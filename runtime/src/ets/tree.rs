@@ -168,18 +168,15 @@ impl Tree {
         let key = self.key;
         self.node_bytes += self.node_size(&object);
         let object = Keyed::new(object, key);
-        let (Ok(at) | Err(at)) = match self.find(object.key()) {
-            Ok(at) => {
-                let old = std::mem::replace(self.keyed_mut(at), object);
-                self.node_bytes -= self.node_size(old.object());
-                Ok(at)
-            }
-            Err(at) => {
-                self.bases.part_mut(at.base).insert(at.within(), object);
-                self.objects += 1;
-                Err(at)
-            }
-        };
+        let found = self.find(object.key());
+        let (Ok(at) | Err(at)) = found;
+        if found.is_ok() {
+            let old = std::mem::replace(self.keyed_mut(at), object);
+            self.node_bytes -= self.node_size(old.object());
+        } else {
+            self.bases.part_mut(at.base).insert(at.within(), object);
+            self.objects += 1;
+        }
         if self.adapt != Adapt::Not {
             self.adapt(at.base);
         }
@@ -259,51 +256,41 @@ impl Tree {
         reds
     }
 
-    pub(super) fn first(&self) -> Option<&Stored> {
-        self.at_or_behind(Position::START).map(|(at, object)| {
-            self.stepped_to(at);
-            object
-        })
-    }
-
-    pub(super) fn last(&self) -> Option<&Stored> {
-        self.before_place(Position::END).map(|(at, object)| {
-            self.stepped_to(at);
-            object
-        })
-    }
-
     pub(super) fn iter(&self) -> Range<'_> {
         self.between(Position::START, Position::END)
     }
 
+    pub(super) fn first(&self) -> Option<&Stored> {
+        self.step_to(self.at_or_behind(Position::START))
+    }
+
+    pub(super) fn last(&self) -> Option<&Stored> {
+        self.step_to(self.before_place(Position::END))
+    }
+
     /// The object behind `key`.
     pub(super) fn after(&self, key: Term<'_>) -> Option<&Stored> {
-        let from = match self.stepped_from(key) {
-            Some(at) => at.behind(),
-            None => match self.find(key) {
-                Ok(at) => at.behind(),
-                Err(at) => at,
-            },
+        let at = self.stepped_from(key).ok_or(());
+        let from = match at.or_else(|()| self.find(key)) {
+            Ok(at) => at.behind(),
+            Err(at) => at,
         };
-        let (at, object) = self.at_or_behind(from)?;
-        self.stepped_to(at);
-        Some(object)
+        self.step_to(self.at_or_behind(from))
     }
 
     /// The object before `key`.
     pub(super) fn before(&self, key: Term<'_>) -> Option<&Stored> {
-        let from = self.stepped_from(key);
-        let (Ok(from) | Err(from)) = from.ok_or(()).or_else(|()| self.find(key));
-        let (at, object) = self.before_place(from)?;
-        self.stepped_to(at);
-        Some(object)
+        let at = self.stepped_from(key).ok_or(());
+        let (Ok(from) | Err(from)) = at.or_else(|()| self.find(key));
+        self.step_to(self.before_place(from))
     }
 
-    /// A traversal by keys has found the object at `at`.
+    /// A traversal by keys has found an object, or none any more.
     #[inline]
-    fn stepped_to(&self, at: Position) {
+    fn step_to<'a>(&self, found: Option<(Position, &'a Stored)>) -> Option<&'a Stored> {
+        let (at, object) = found?;
         self.last_step.store(at.packed(), atomic::Ordering::Relaxed);
+        Some(object)
     }
 
     /// The place of the object with `key`, if a traversal by keys has found that last.
