@@ -7,7 +7,7 @@ use crate::ets::{
 };
 use crate::heap::{Message, Stored};
 use crate::process::answer::{self, Native};
-use crate::process::{self, Process, Signal, refs, work};
+use crate::process::{self, Due, PauseWords, Process, Signal, refs, work};
 use crate::sched;
 use crate::term::{Atom, Term, Tuple, View, am};
 
@@ -458,6 +458,9 @@ fn delete_object_2<'p>(p: &'p Process, [id, old]: [Term<'p>; 2]) -> BifResult<'p
 const MARKS_PER_RED: usize = 8;
 
 fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResult<'p> {
+    if let Some(result) = p.pay_on(PauseWords::Each(0)) {
+        return result;
+    }
     if let Some(garbage) = p.take_work::<Garbage>() {
         return free(p, *garbage);
     }
@@ -471,8 +474,9 @@ fn internal_delete_all_2<'p>(p: &'p Process, [id, _]: [Term<'p>; 2]) -> BifResul
             Objects::Tree(_) => 0,
         };
         state.objects.clear();
-        p.bump_reds((slots / MARKS_PER_RED) as i64);
-        return Ok(count);
+        drop(state);
+        let marks = Due::new(slots, MARKS_PER_RED * process::CONTEXT_REDS as usize);
+        return p.pay(count, &[marks], PauseWords::Each(0));
     }
     let objects = state.objects.take(options);
     drop(state);

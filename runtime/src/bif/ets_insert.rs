@@ -39,7 +39,7 @@ fn insert<'p>(p: &'p Process, id: Term<'p>, objects: Term<'p>, new: bool) -> Bif
         if new && state.objects.has(tuple.get(keypos - 1)) {
             return Ok(am::false_.term());
         }
-        state.objects.insert(Stored::new(tuple));
+        state.objects.put(tuple);
         return Ok(am::true_.term());
     }
     table.may(p, id, Access::Write)?;

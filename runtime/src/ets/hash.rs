@@ -462,7 +462,7 @@ impl Hash {
         }
     }
 
-    /// Has `change` change the first object with `key`, but for the key; what that returns.
+    /// Has `change` change the first object with `key`, which stays one with that key; what that returns.
     #[inline]
     pub(super) fn update<R>(
         &mut self,

@@ -37,7 +37,7 @@ use crate::heap::{MagicBinary, Message, Stored};
 use crate::process::access::{Access, Object};
 use crate::process::{self, ProcShared, Process};
 use crate::process::{Leave, Raise};
-use crate::term::{Atom, Pid, Term, am};
+use crate::term::{Atom, Pid, Term, Tuple, am};
 
 /// The rights of processes other than the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -440,7 +440,7 @@ impl Objects {
         self.get(key).next().is_some()
     }
 
-    /// Has `change` change the one object with `key`, but for the key, in a table that has one at most; what that returns,
+    /// Has `change` change the one object with `key`, which stays one with that key, in a table that has one at most; what that returns,
     /// nothing where there is no such object.
     #[inline]
     pub(crate) fn update<R>(
@@ -463,6 +463,21 @@ impl Objects {
                 tree.insert(object);
                 0
             }
+        }
+    }
+
+    /// Puts a copy of `tuple` in: in the memory of the object with its key, where there is at most one, and that takes as
+    /// many words.
+    #[inline]
+    pub(crate) fn put(&mut self, tuple: Tuple<'_>) {
+        let is_set = match self {
+            Objects::Hash(hash) => hash.is_set(),
+            Objects::Tree(_) => true,
+        };
+        let key = tuple.get(self.key_index());
+        let is_in = is_set && self.update(key, |object| object.overwrite(tuple)) == Some(true);
+        if !is_in {
+            self.insert(Stored::new(tuple));
         }
     }
 

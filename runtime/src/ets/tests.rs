@@ -111,7 +111,7 @@ fn check(kind: Kind, fixed: bool, split: bool, changes: &[Change]) {
         match *change {
             Change::Insert(k, v) => {
                 let tuple = object(&heap, k, v);
-                objects.insert(Stored::new(tuple.as_tuple().expect("a tuple")));
+                objects.put(tuple.as_tuple().expect("a tuple"));
             }
             Change::Remove(k) => objects.remove(key(&heap, k)),
             Change::RemoveObject(k, v) => {
@@ -220,4 +220,37 @@ fn hash_tables_grow_and_shrink_as_in_otp() {
     };
     assert_eq!(hash.slot_count(), 3602);
     assert_eq!(bytes(&objects), (1002 * 7 + 256 + 2 * 2048 + 263) * 8);
+}
+
+/// Processes and tables that refer to the binary in `object`.
+fn holders(object: &Stored) -> usize {
+    let mut all = 0;
+    object.for_each_binary(|_, _, holders| all = holders);
+    all
+}
+
+#[test]
+fn an_object_in_the_place_of_another_gives_up_what_that_had() {
+    let heap = Heap::new(4000);
+    let [first, second] = [7, 8].map(|byte| heap.binary(&[byte; 100]));
+    let [of_first, of_second] = [first, second].map(|binary| Stored::of_elements(&[binary]));
+    for kind in [Kind::Hash(HashKind::Set), Kind::OrderedSet] {
+        let mut objects = table(kind);
+        let put = |objects: &mut Objects, value| {
+            let object = heap.tuple(&[heap.tuple(&[Term::small(1)]), value]);
+            objects.put(object.as_tuple().expect("a tuple"));
+        };
+        put(&mut objects, first);
+        assert_eq!((holders(&of_first), holders(&of_second)), (3, 2));
+        let size = bytes(&objects);
+        put(&mut objects, second);
+        assert_eq!((holders(&of_first), holders(&of_second)), (2, 3));
+        assert_eq!(bytes(&objects), size);
+        put(&mut objects, heap.list(&[second]));
+        assert_eq!((holders(&of_first), holders(&of_second)), (2, 3));
+        assert!(bytes(&objects) > size, "it takes another place");
+        put(&mut objects, Term::small(1));
+        assert_eq!((holders(&of_first), holders(&of_second)), (2, 2));
+        assert_eq!(objects.len(), 1);
+    }
 }

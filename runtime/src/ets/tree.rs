@@ -182,7 +182,7 @@ impl Tree {
         }
     }
 
-    /// Has `change` change the object with `key`, but for the key; what that returns.
+    /// Has `change` change the object with `key`, which stays one with that key; what that returns.
     #[inline]
     pub(super) fn update<R>(
         &mut self,

@@ -14,6 +14,13 @@ pub struct Stored(Fragment);
 // SAFETY: H2, H7: a fragment is reached through its one owner; shared, it is only read.
 unsafe impl Sync for Stored {}
 
+/// Words of the tuple of copies of `elements`.
+fn words_of(elements: &[Term<'_>]) -> usize {
+    let parts = elements.iter().filter(|e| !e.raw().is_immed());
+    let parts: usize = parts.map(|e| size(*e, Literals::Count)).sum();
+    1 + elements.len() + parts
+}
+
 impl Stored {
     /// A copy of `tuple`, literals in it included.
     ///
@@ -31,13 +38,31 @@ impl Stored {
     #[must_use]
     pub fn of_elements(elements: &[Term<'_>]) -> Stored {
         assert!(!elements.is_empty(), "an object has a key");
-        let parts = elements.iter().filter(|e| !e.raw().is_immed());
-        let parts: usize = parts.map(|e| size(*e, Literals::Count)).sum();
-        let words = 1 + elements.len() + parts;
+        let words = words_of(elements);
         let fragment = Fragment::with_capacity(words);
         fragment.header().set_used_words(words);
-        let tuple = fragment.words();
-        let off_heap = &fragment.header().off_heap;
+        let mut object = Stored(fragment);
+        object.fill(elements);
+        object
+    }
+
+    /// Becomes a copy of `tuple` in its own place, if that takes as many words; whether it does.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, tuple: Tuple<'_>) -> bool {
+        let elements = tuple.elements();
+        if words_of(elements) != self.words() {
+            return false;
+        }
+        // SAFETY: H4, H7: `&mut` says that nobody reads what is here, and all of it is written over.
+        unsafe { self.0.header().off_heap.release_all() };
+        self.fill(elements);
+        true
+    }
+
+    /// Writes the tuple of copies of `elements`, which takes just the words in use.
+    fn fill(&mut self, elements: &[Term<'_>]) {
+        let tuple = self.0.words();
+        let off_heap = &self.0.header().off_heap;
         // SAFETY: T1: the elements are in hand; the fragment has room for what `size` counted.
         unsafe {
             *tuple = tag::make_header(elements.len(), tag::ARITYVAL);
@@ -45,9 +70,8 @@ impl Stored {
             for (i, element) in elements.iter().enumerate() {
                 *tuple.add(1 + i) = copy::copy_all(element.raw(), &mut hp, off_heap).0;
             }
-            debug_assert_eq!(hp, tuple.add(words), "size and copy agree");
+            debug_assert_eq!(hp, tuple.add(self.words()), "size and copy agree");
         }
-        Stored(fragment)
     }
 
     /// The tuple, as long as nobody changes it:
@@ -157,7 +181,7 @@ impl Keyed {
         &self.object
     }
 
-    /// Has `change` change the object, whose key stays the element `index` (from 0); what that returns.
+    /// Has `change` change the object, of which the element `index` (from 0) is the key; what that returns.
     #[inline]
     pub(crate) fn update<R>(&mut self, index: usize, change: impl FnOnce(&mut Stored) -> R) -> R {
         // H9: should it panic, the word is no element of another object.
