@@ -3,7 +3,8 @@
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
          asked_late/0, killed/0, killed_between/0, killed_late/0, killed_in_time/0, killed_or_told/0, killed_by_a_link/0, unlinked/0,
-         alive/0, alive_for_some/0, alive_no_more/0, looked_at/0, crashes_late/0, lost/0, lost_or_gone/0, asked_normally/0, ceases/0]).
+         alive/0, alive_for_some/0, alive_no_more/0, looked_at/0, told_fixed/0, told_trapping/0, told_both/0, told_name/0,
+         told_names_of_others/0, told_leader/0, told_by_all/0, told_as_set/0, told_no_more/0, crashes_late/0, lost/0, lost_or_gone/0, asked_normally/0, ceases/0]).
 
 %% It is monitored before it ends, or it is gone: 2, and nothing comes in the second one.
 monitored() ->
@@ -169,17 +170,88 @@ alive_for_some() ->
     spawn(fun() -> monitor(process, Pid) end),
     ok.
 
-%% It is not alive behind an exit signal of who asks, which is not turned around.
+%% It is not alive behind an exit signal of who asks; such answers are not turned around.
 alive_no_more() ->
     Pid = spawn(fun() -> receive never -> ok end end),
     exit(Pid, kill),
     false = is_process_alive(Pid).
 
-%% What it is told of another process is not turned around.
+%% It ends before it is looked at, or behind, and is told of until it does: 2, and what it does when it is looked at is not
+%% turned around.
 looked_at() ->
     Pid = spawn(fun() -> ok end),
-    _ = process_info(Pid, status),
+    case process_info(Pid, [status, messages]) of
+        undefined -> false = is_process_alive(Pid);
+        [{status, _}, {messages, []}] -> ok
+    end.
+
+%% It is there, with its first call, or has ended: 2.
+told_fixed() ->
+    Pid = spawn(fun() -> ok end),
+    case process_info(Pid, [initial_call, parent]) of
+        undefined -> gone;
+        [{initial_call, {erlang, apply, 2}}, {parent, Me}] when Me =:= self() -> ok
+    end.
+
+%% It does not trap exits yet, does, does not any more, or has ended: 4.
+told_trapping() ->
+    Pid = spawn(fun() -> process_flag(trap_exit, true), process_flag(trap_exit, false) end),
+    case process_info(Pid, trap_exit) of
+        {trap_exit, true} -> error(traps);
+        _ -> ok
+    end.
+
+%% Two processes begin to trap exits, and are asked for one behind the other. Each has 3 places: 9.
+told_both() ->
+    Pids = [spawn(fun() -> process_flag(trap_exit, true) end) || _ <- [1, 2]],
+    [process_info(Pid, [trap_exit, initial_call]) || Pid <- Pids],
     ok.
+
+%% It has no name yet, has it, gives it up as it ends, or has ended: 4. It is gone in both of these.
+told_name() ->
+    Pid = spawn(fun() -> register(told, self()) end),
+    case process_info(Pid, registered_name) of
+        [] -> ok;
+        {registered_name, told} -> ok;
+        undefined -> undefined = whereis(told)
+    end.
+
+%% Another one takes a name, and keeps it, before all names are looked at or behind; and the process that is looked at ends
+%% before that or behind: 4.
+told_names_of_others() ->
+    spawn(fun() -> register(told, self()), receive never -> ok end end),
+    Pid = spawn(fun() -> ok end),
+    case process_info(Pid, [registered_name]) of
+        [{registered_name, []}] -> ok;
+        undefined -> ok
+    end.
+
+%% Nobody sets its group leader: 2.
+told_leader() ->
+    Pid = spawn(fun() -> ok end),
+    Mine = group_leader(),
+    case process_info(Pid, [group_leader, priority]) of
+        undefined -> ok;
+        [{group_leader, Mine}, {priority, normal}] -> ok
+    end.
+
+%% All that is told of a process is not turned around.
+told_by_all() ->
+    Pid = spawn(fun() -> ok end),
+    _ = process_info(Pid),
+    ok.
+
+%% What it sets has no order.
+told_as_set() ->
+    Pid = spawn(fun() -> process_flag(priority, high) end),
+    _ = process_info(Pid, priority),
+    ok.
+
+%% It is gone behind an exit signal of who asks; such answers are not turned around.
+told_no_more() ->
+    Pid = spawn(fun() -> receive never -> ok end end),
+    exit(Pid, kill),
+    undefined = process_info(Pid, initial_call).
 
 %% It finds the other one gone, or that one ends it, or it ends before: 3.
 crashes_late() ->

@@ -28,6 +28,7 @@ action({link, J}, Pids, _, Own) -> try link(lists:nth(J, Pids)) catch error:nopr
 action({unlink, J}, Pids, _, Own) -> unlink(lists:nth(J, Pids)), Own;
 action({monitor, J}, Pids, _, Own) -> monitor(process, lists:nth(J, Pids)), Own;
 action({alive, J}, Pids, _, Own) -> is_process_alive(lists:nth(J, Pids)), Own;
+action({info, J, Item}, Pids, _, Own) -> process_info(lists:nth(J, Pids), Item), Own;
 action(trap, _, _, Own) -> process_flag(trap_exit, true), Own;
 action(crash, _, _, _) -> exit(shutdown);
 action({timer, named, What}, _, _, _) -> erlang:send_after(10, named, What);
@@ -60,11 +61,11 @@ kind(1, _, J) -> [{send, J, a}, {send, J, b}, {take, any}, {take, a}];
 kind(2, _, J) -> [{send, J, a}, {take_after, a}, {take_after, b}, {take_after, any}];
 kind(3, _, J) -> [{exit, J, kill}, {exit, J, shutdown}, {take, a}, trap, crash];
 kind(4, _, J) ->
-    [{link, J}, {unlink, J}, {monitor, J}, {alive, J}, {exit, J, shutdown}, {exit, J, normal}, trap, trap, crash];
+    [{link, J}, {unlink, J}, {monitor, J}, {alive, J}, {info, J, trap_exit}, {exit, J, shutdown}, {exit, J, normal}, trap, trap, crash];
 kind(5, I, J) ->
     [{timer, I, a}, {timer, J, b}, {own_timer, cancel_timer}, {own_timer, read_timer}, {timer_of, cancel_timer, I},
      {timer_of, cancel_timer, J}, {timer_of, read_timer, J}, {take, any}];
-kind(6, _, _) -> [{timer, named, a}, register, unregister, {own_timer, cancel_timer}, {take_after, any}].
+kind(6, _, J) -> [{timer, named, a}, register, unregister, {info, J, registered_name}, {own_timer, cancel_timer}, {take_after, any}].
 
 other(I, Processes, State0) ->
     {Step, State1} = between(1, Processes - 1, State0),

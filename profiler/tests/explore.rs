@@ -438,12 +438,29 @@ fn what_is_not_turned_around_is_said() {
             "ends:alive_no_more",
             "whether processes are alive that get exit signals",
         ),
-        ("ends:looked_at", "what processes are told of others"),
+        (
+            "ends:told_no_more",
+            "whether processes are alive that get exit signals",
+        ),
+        (
+            "ends:looked_at",
+            "process_info(_, messages) of another process",
+        ),
+        (
+            "ends:looked_at",
+            "process_info(_, status) of another process",
+        ),
+        (
+            "ends:told_as_set",
+            "process_info(_, priority) of another process",
+        ),
+        ("ends:told_by_all", "process_info/1 of another process"),
     ] {
         let (output, json) = explore(&place, call, &[]);
         let not_explored = json["not_explored"].as_array().cloned().unwrap_or_default();
         assert!(not_explored.contains(&what.into()), "{json}");
         assert_eq!(json["complete"], false);
+        assert_eq!(told(&json).2, vec![], "{call}");
         assert!(
             String::from_utf8_lossy(&output.stdout).contains("not all there are"),
             "{output:?}"
@@ -500,6 +517,12 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("asked_normally", 4, None),
         ("alive", 2, None),
         ("alive_for_some", 8, None),
+        ("told_fixed", 2, None),
+        ("told_trapping", 4, Some(("exit", "{traps,"))),
+        ("told_both", 9, None),
+        ("told_name", 4, None),
+        ("told_names_of_others", 4, None),
+        ("told_leader", 2, None),
     ];
     are_turned_around("ends", &rows);
 }

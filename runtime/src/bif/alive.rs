@@ -48,7 +48,7 @@ fn is_process_alive_2<'p>(p: &'p Process, [pid, reference]: [Term<'p>; 2]) -> Bi
         reply(asker, reference, recorded.term());
         return Ok(am::ok.term());
     }
-    let request = Signal::request(move |p| {
+    let request = Signal::question(asker, move |p| {
         let alive = p.is_some_and(|p| !p.is_exiting());
         reply(asker, reference, Term::bool(alive));
     });

@@ -23,6 +23,9 @@ fn process_flag_2(p: &mut Process) -> Next {
     {
         return calls_again(p, &control);
     }
+    if let Some(flag) = p.x(0).as_atom() {
+        explored::sets(p.pid(), flag);
+    }
     let size = p.x(1).as_index();
     let old = match (p.x(0).as_atom(), size) {
         (Some(am::fullsweep_after), Some(new)) => p.set_fullsweep_after(new),

@@ -707,6 +707,7 @@ fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult
     let (Some(leader), Some(pid)) = (leader.as_pid(), pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
+    explored::sets(pid, am::group_leader);
     if pid == p.pid() {
         p.group_leader.set(leader);
         return Ok(Term::bool(true));

@@ -3,11 +3,12 @@
 
 use super::flags::{max_heap_map, queue_data_name};
 use super::process::{ask_and_await, reply};
-use super::{Next, bifs};
+use super::{Next, bifs, calls_again};
 use crate::heap::{Heap, Message};
+use crate::process::explored::Info;
 use crate::process::refs::make_ref;
 use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options};
-use crate::term::{Atom, Term, am, tag};
+use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
     all answer;
@@ -156,20 +157,61 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         p.set_x(0, info(p, items.term(), form));
         return Next::Return;
     }
-    if explored::is_on() {
-        explored::is_beyond("what processes are told of others");
+    match explored::asks_info(p, pid, &names_of(items.term()), form == Form::All) {
+        Ok(None) => ask(p, pid, items, form),
+        Ok(Some(Info::Gone)) => {
+            p.set_x(0, am::undefined.term());
+            Next::Return
+        }
+        Ok(Some(Info::There)) => look(p, pid, &items, form),
+        Ok(Some(Info::Behind)) => ask_of_the_living(p, pid, items, form),
+        Err(control) => calls_again(p, &control),
     }
-    let reference = make_ref();
-    let asker = p.pid();
-    let request = Signal::request(move |p| match p.filter(|p| !p.is_exiting()) {
+}
+
+/// The names of items.
+fn names_of(items: Term<'_>) -> Vec<Atom> {
+    let items = items.list_iter().flatten();
+    items
+        .map(|item| item.as_atom().unwrap_or(am::dictionary))
+        .collect()
+}
+
+fn ask(p: &mut Process, pid: Pid, items: Message, form: Form) -> Next {
+    let (reference, asker) = (make_ref(), p.pid());
+    let request = Signal::question(asker, move |p| match p.filter(|p| !p.is_exiting()) {
         None => reply(asker, reference, am::undefined.term()),
-        Some(p) => reply(asker, reference, told(p, items.term(), form).term()),
+        Some(p) => {
+            let told = told(p, p, items.term(), form);
+            reply(asker, reference, told.term());
+        }
     });
     ask_and_await(p, pid, (reference, request), am::undefined)
 }
 
-/// The items, as another process asked for them. Each is told of the heap as it is without them.
-fn told(p: &Process, items: Term<'_>, form: Form) -> Message {
+/// Asks a process of an explored run that has not ended, as far as the one that asks may see.
+fn ask_of_the_living(p: &mut Process, pid: Pid, items: Message, form: Form) -> Next {
+    let (reference, asker) = (make_ref(), p.pid());
+    let question = Signal::question(asker, move |p| match p {
+        None => reply(asker, reference, am::undefined.term()),
+        Some(p) => {
+            let told = told(p, p, items.term(), form);
+            reply(asker, reference, told.term());
+        }
+    });
+    ask_and_await(p, pid, (reference, question), am::undefined)
+}
+
+/// Looks at a process of an explored run, which rests.
+fn look(p: &mut Process, pid: Pid, items: &Message, form: Form) -> Next {
+    let found = explored::with_resting(pid, |other| told(other, p, items.term(), form));
+    let found = found.map_or(am::undefined.term(), |found| p.attach(found));
+    p.set_x(0, found);
+    Next::Return
+}
+
+/// The items, as another process asked for them, for which `by` pays. Each is told of the heap as it is without them.
+fn told(p: &Process, by: &Process, items: Term<'_>, form: Form) -> Message {
     Heap::detached().into_message(|heap| {
         let mut pairs = Vec::new();
         for item in items.list_iter().flatten() {
@@ -181,7 +223,7 @@ fn told(p: &Process, items: Term<'_>, form: Form) -> Message {
             };
             pairs.push(heap.tuple(&[heap.copy_in(item), heap.attach(value)]));
         }
-        p.bump_reds(pairs.len() as i64);
+        by.bump_reds(pairs.len() as i64);
         match form {
             Form::One => pairs[0],
             _ => heap.list(&pairs),

@@ -175,6 +175,7 @@ impl Process {
             Signal::Link { from } if explored::is_on() => {
                 self.relations().linked_by(from);
             }
+            Signal::Question { run, .. } if explored::is_on() => run(Some(self)),
             other => other.answer_for_gone(self.pid()),
         }
     }

@@ -1,8 +1,9 @@
 //! What an explored run tells: kept in memory until the run ends (`scheduler/explore.rs`).
 //!
-//! Invariants: T1 of `term/mod.rs`.
+//! Invariants: T1 of `term/mod.rs`; S1 of `process/shared.rs`: a run has one thread.
 
 mod endings;
+mod info;
 mod timers;
 mod traps;
 mod watches;
@@ -14,11 +15,14 @@ use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
 use super::order::Told;
-use super::{Process, init_pid};
+use super::{Process, init_pid, lookup};
 use crate::hash::{HashMap, HashSet};
+use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
 pub(in crate::process) use endings::{Endings, is_ended};
+pub(in crate::process) use info::gives_up_names;
+pub(crate) use info::{Info, asks_info, sets};
 pub(crate) use timers::{
     Timer, go_off_for_nobody, is_timer, looks_for_timer, may_start_timer, receiver_of_timer,
     starts_timer, tell_timers_left, timer_is_cancelled,
@@ -89,6 +93,10 @@ pub(crate) struct Kept {
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
     pub(crate) astray: Option<(Pid, String)>,
+    /// What of processes others were told, and what was set: which is nothing that is turned around.
+    settings: info::Settings,
+    /// Processes that have given up their names as they end.
+    nameless: HashSet<Pid>,
     /// What of the run cannot be turned around.
     pub(crate) beyond: Vec<String>,
 }
@@ -176,6 +184,18 @@ pub(crate) fn are_all_gone() -> bool {
 /// Whether the process that made the call has ended.
 pub(crate) fn is_main_gone() -> bool {
     kept(|kept| kept.main.is_some_and(|main| !kept.alive.contains(&main))).unwrap_or(true)
+}
+
+/// Calls `with` with a process that rests, in a run or before its fork; nothing where it has a time slice.
+pub(crate) fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
+    let guard = pin();
+    let shared = lookup(pid, &guard)?;
+    // SAFETY: S1: this is the only thread, and a process with a time slice is not at home.
+    let p = unsafe { shared.take_home() }?;
+    let result = with(&p);
+    // SAFETY: S1: as before.
+    unsafe { shared.put_home(p) };
+    Some(result)
 }
 
 /// A step.

@@ -216,7 +216,7 @@ impl Process {
                     timer.wheel = None;
                 }
             }
-            Signal::Request(run) => {
+            Signal::Request(run) | Signal::Question { run, .. } => {
                 run(Some(self));
                 self.goes_on()?;
             }

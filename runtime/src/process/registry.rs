@@ -125,6 +125,14 @@ fn of_names(part: Part<'static>) -> Touch<'static> {
     }
 }
 
+/// A look at all names.
+pub(super) fn all_names() -> Touch<'static> {
+    Touch {
+        access: Access::Read,
+        ..of_names(Part::All)
+    }
+}
+
 /// A change of who has a name, and with that of which names there are.
 fn changes_of(name: Atom) -> [Touch<'static>; 2] {
     [of_name(name), of_names(Part::Key(name.term()))]
@@ -284,6 +292,7 @@ fn to_free_all(p: &Process) -> Result<Option<Changes>, Control<'static>> {
     let names = to_change_now();
     let touches: Vec<_> = all.iter().flat_map(|name| changes_of(*name)).collect();
     p.accesses_all(&touches)?;
+    explored::gives_up_names(p);
     HAD.forget_all(p.pid());
     Ok(Some(names))
 }
@@ -320,10 +329,7 @@ pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
 /// As [`to_give`].
 pub(crate) fn registered(p: &Process) -> Result<Vec<Atom>, Control<'static>> {
     let names = names().read();
-    p.accesses(Touch {
-        access: Access::Read,
-        ..of_names(Part::All)
-    })?;
+    p.accesses(all_names())?;
     let mut all: Vec<Atom> = names.keys().copied().collect();
     all.sort_unstable();
     Ok(all)

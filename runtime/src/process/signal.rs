@@ -71,6 +71,9 @@ pub(crate) enum Signal {
     ReceiveTimeout { id: u64 },
     /// Anything else.
     Request(Request),
+    /// The same of a process that waits for the answer. In an explored run, it comes behind exit signals of that one, and is
+    /// answered also where the receiver has begun to end.
+    Question { from: Pid, run: Request },
 }
 
 #[cfg(not(loom))]
@@ -292,6 +295,15 @@ impl Signal {
         Signal::Request(Box::new(run))
     }
 
+    /// A request of a process that waits for the answer.
+    pub(crate) fn question(
+        from: Pid,
+        run: impl FnOnce(Option<&mut Process>) + Send + 'static,
+    ) -> Signal {
+        let run = Box::new(run);
+        Signal::Question { from, run }
+    }
+
     /// Answers the signal as a process `to` that is gone does.
     #[cold]
     pub(crate) fn answer_for_gone(self, to: Pid) {
@@ -313,7 +325,7 @@ impl Signal {
                 let reason = Message::copy_of(noproc_term());
                 deliver(from, Signal::MonitorDown { reference, reason });
             }
-            Signal::Request(run) => run(None),
+            Signal::Request(run) | Signal::Question { run, .. } => run(None),
             Signal::Message { .. }
             | Signal::Traced(_)
             | Signal::AliasMessage { .. }

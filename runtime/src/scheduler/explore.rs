@@ -4,7 +4,7 @@
 //! them makes the runs that it is asked for, one after the other, in a fork of its own. A worker and its runs have one
 //! thread: they make the calls of dirty schedulers themselves.
 //!
-//! Invariants: FK1 of `sys/fork.rs`; S1 of `process/shared.rs`: in a fork nothing else runs a process.
+//! Invariants: FK1 of `sys/fork.rs`.
 
 mod answer;
 
@@ -21,6 +21,7 @@ use super::{Scheduler, add, turns};
 use crate::code::entry::find_export;
 use crate::code::native;
 use crate::process::dirty_queues::{KINDS, queue_of};
+use crate::process::explored::with_resting;
 use crate::process::order::{RECORDED, ask, is_followed};
 use crate::process::registry::{Named, whereis};
 use crate::process::turns::wait_for_signals;
@@ -576,18 +577,6 @@ fn follow(trace: Trace) {
     for root in replay::roots() {
         with_resting(Pid(root), replay::begins_as_root);
     }
-}
-
-/// Calls `with` with a process that rests, in a fork: nothing runs.
-fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
-    let guard = ptab::pin();
-    let shared = lookup(pid, &guard)?;
-    // SAFETY: S1: this is the only thread, and no process has a time slice.
-    let p = unsafe { shared.take_home() }?;
-    let result = with(&p);
-    // SAFETY: S1: as before.
-    unsafe { shared.put_home(p) };
-    Some(result)
 }
 
 /// Tells what the run was, and ends this process.

@@ -59,10 +59,20 @@ impl Process {
 
     /// Whether a signal waits, in an explored run: it would end the process here, or comes behind one that would.
     pub(in crate::process) fn defers(&self, signal: &Signal) -> bool {
-        if self.has_deferred() {
-            return self.source_of(signal).is_some();
+        if !self.has_deferred() {
+            return self.is_deferred(signal);
         }
-        self.is_deferred(signal)
+        match signal {
+            Signal::Question { from, .. } => self.has_deferred_of(*from),
+            signal => self.source_of(signal).is_some(),
+        }
+    }
+
+    /// Whether an exit signal of this process waits.
+    fn has_deferred_of(&self, from: Pid) -> bool {
+        let is_it =
+            |signal: &Signal| matches!(signal, Signal::Exit(exit) if exit.from.pid() == Some(from));
+        self.endings(|endings| endings.deferred.iter().any(is_it))
     }
 
     fn is_deferred(&self, signal: &Signal) -> bool {

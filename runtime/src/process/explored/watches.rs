@@ -82,22 +82,27 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
 /// # Errors
 /// As [`looks_for`].
 pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'static>> {
-    if !is_on() {
-        return Ok(None);
-    }
-    let may_end = kept(|kept| {
-        let mut calls = kept.exit_calls.iter();
-        calls.any(|(by, _, to, ends)| (*by, *to) == (p.pid(), of) && *ends != Ends::Nobody)
-    });
-    if may_end == Some(true) {
-        is_beyond("whether processes are alive that get exit signals");
+    if !is_on() || asks_behind_an_exit(p, of) {
         return Ok(None);
     }
     p.accesses(whether_alive(of, Access::Read))?;
     Ok(Some(exists(of)))
 }
 
-fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
+/// Whether `p` has sent an exit signal to another process that may end it: what it is told of that one comes behind that.
+pub(super) fn asks_behind_an_exit(p: &Process, of: Pid) -> bool {
+    let may_end = kept(|kept| {
+        let mut calls = kept.exit_calls.iter();
+        calls.any(|(by, _, to, ends)| (*by, *to) == (p.pid(), of) && *ends != Ends::Nobody)
+    });
+    let may_end = may_end == Some(true);
+    if may_end {
+        is_beyond("whether processes are alive that get exit signals");
+    }
+    may_end
+}
+
+pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
     Touch {
         object: ALIVE.of(pid),
         access,

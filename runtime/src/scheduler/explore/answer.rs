@@ -3,9 +3,10 @@
 use beamline_formats::order::{Answer, End, Ended, ExitCall, PROGRAMS, SharedAccess, Traps, Watch};
 use beamline_formats::ring::NameId;
 
-use super::{all_pids, printed, with_resting};
+use super::{all_pids, printed};
 use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
+use crate::process::explored::with_resting;
 use crate::process::order::Told;
 use crate::process::registry::{Named, name_of};
 use crate::process::{Process, explored, init_pid, replay};

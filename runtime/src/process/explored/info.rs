@@ -1,0 +1,145 @@
+//! What a process of an explored run is told of another one by `process_info/1,2`.
+//!
+//! Whether it is told something is a read of whether the other one is alive. What it is told is known by that of items that
+//! stay the same as long as a process lives. A name, and whether exits are trapped, are objects of their own, of which the
+//! call is a read, too. All else changes with what the other process does, or comes to it, and has no order: such an item is
+//! named among what is not turned around.
+
+use super::super::access::{Access, Touch};
+use super::super::registry::all_names;
+use super::super::{Control, Process, exists};
+use super::traps::whether_trapping;
+use super::watches::{asks_behind_an_exit, whether_alive};
+use super::{Kept, is_on, kept};
+use crate::hash::HashSet;
+use crate::term::{Atom, Pid, am};
+
+/// How a process is told of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Info {
+    /// That one has ended.
+    Gone,
+    /// It looks at the other one: all that it asks for is as it is now.
+    There,
+    /// It asks the other one, which has not ended, and answers behind all that was sent to it.
+    Behind,
+}
+
+/// What an item depends on, beside the end of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Nothing.
+    Fixed,
+    /// What `process_flag/2` or `group_leader/2` set.
+    Set,
+    Name,
+    Trapping,
+    /// What is not turned around.
+    Other,
+}
+
+fn kind_of(item: Atom) -> Kind {
+    match item {
+        am::initial_call | am::parent | am::magic_ref | am::trace => Kind::Fixed,
+        am::registered_name => Kind::Name,
+        am::trap_exit => Kind::Trapping,
+        am::async_dist
+        | am::error_handler
+        | am::fullsweep_after
+        | am::group_leader
+        | am::max_heap_size
+        | am::message_queue_data
+        | am::min_bin_vheap_size
+        | am::min_heap_size
+        | am::priority => Kind::Set,
+        _ => Kind::Other,
+    }
+}
+
+/// Items of processes that are set, and that others were told of.
+#[derive(Default)]
+pub(super) struct Settings {
+    set: HashSet<(Pid, Atom)>,
+    told: HashSet<(Pid, Atom)>,
+}
+
+/// `p` is about to ask for items of another process; with `is_whole`, by `process_info/1`. Nothing where it has to ask as
+/// without an exploration: none is on, or it has sent an exit signal that may end that process, and the answer comes behind
+/// that.
+///
+/// # Errors
+/// As [`Process::accesses`].
+pub(crate) fn asks_info(
+    p: &Process,
+    of: Pid,
+    items: &[Atom],
+    is_whole: bool,
+) -> Result<Option<Info>, Control<'static>> {
+    if !is_on() || asks_behind_an_exit(p, of) {
+        return Ok(None);
+    }
+    let has = |kind| items.iter().any(|item| kind_of(*item) == kind);
+    let mut touches: Vec<Touch<'static>> = vec![whether_alive(of, Access::Read)];
+    touches.extend(has(Kind::Name).then(all_names));
+    touches.extend(has(Kind::Trapping).then(|| whether_trapping(of, Access::Read)));
+    p.accesses_all(&touches)?;
+    let is_nameless = kept(|kept| {
+        kept.is_told(of, items, is_whole);
+        kept.nameless.contains(&of)
+    });
+    // Who ends gives up its name first, and is gone for who sees that.
+    let is_gone = !exists(of) || has(Kind::Name) && is_nameless == Some(true);
+    Ok(Some(match is_gone {
+        true => Info::Gone,
+        false if has(Kind::Other) => Info::Behind,
+        false => Info::There,
+    }))
+}
+
+impl Kept {
+    fn is_told(&mut self, of: Pid, items: &[Atom], is_whole: bool) {
+        for item in items {
+            match kind_of(*item) {
+                Kind::Set => {
+                    self.settings.told.insert((of, *item));
+                    self.has_set(of, *item);
+                }
+                Kind::Other if is_whole => self.is_beyond("process_info/1 of another process"),
+                Kind::Other => self.is_beyond_of(*item),
+                Kind::Fixed | Kind::Name | Kind::Trapping => {}
+            }
+        }
+    }
+
+    /// What is set, and another process is told of, is not turned around.
+    fn has_set(&mut self, of: Pid, item: Atom) {
+        let settings = &self.settings;
+        if settings.set.contains(&(of, item)) && settings.told.contains(&(of, item)) {
+            self.is_beyond_of(item);
+        }
+    }
+
+    fn is_beyond_of(&mut self, item: Atom) {
+        self.is_beyond(&format!(
+            "process_info(_, {}) of another process",
+            item.name()
+        ));
+    }
+}
+
+/// An item of a process is set.
+pub(crate) fn sets(pid: Pid, item: Atom) {
+    if is_on() {
+        kept(|kept| {
+            kept.settings.set.insert((pid, item));
+            kept.has_set(pid, item);
+        });
+    }
+}
+
+/// `p` ends, and gives up its names.
+pub(in crate::process) fn gives_up_names(p: &Process) {
+    if is_on() {
+        kept(|kept| kept.nameless.insert(p.pid()));
+    }
+}
