@@ -3,6 +3,7 @@
 -module(ends).
 -export([monitored/0, monitored_twice/0, looked_for/0, named/0, answered/0, given_up/0, linked/0, linked_late/0, asked_to_end/0,
          asked_late/0, killed/0, killed_between/0, killed_late/0, killed_in_time/0, killed_or_told/0, killed_by_a_link/0, unlinked/0,
+         unlinked_by_the_other/0, unlinked_in_time/0, unlinked_at_last/0, waits_for_lost/0, linked_by_both/0, unlinked_from_nobody/0,
          alive/0, alive_for_some/0, alive_no_more/0, looked_at/0, told_fixed/0, told_trapping/0, told_both/0, told_name/0,
          told_names_of_others/0, told_leader/0, told_by_all/0, told_as_set/0, told_no_more/0, crashes_late/0, lost/0, lost_or_gone/0, asked_normally/0, ceases/0]).
 
@@ -155,6 +156,54 @@ unlinked() ->
     Pid = spawn(fun() -> receive go -> exit(shutdown) end end),
     spawn(fun() -> try link(Pid) catch error:noproc -> ok end, unlink(Pid) end),
     Pid ! go,
+    ok.
+
+%% The other one links to it, and fails. It gives up the link before that one fails, or behind, when it may be ended before it
+%% has the message, or before it gives up the link, or not at all; or it gives up nothing, and then it is linked, and ended
+%% or not, or has ended: 7.
+unlinked_by_the_other() ->
+    Pid = spawn(fun() -> receive Other -> unlink(Other) end end),
+    Other = spawn(fun() -> try link(Pid) catch error:noproc -> ok end, exit(shutdown) end),
+    Pid ! Other,
+    ok.
+
+%% The other one links to this one, and ends. This one gives up the link before that, or behind, when it may have been told or
+%% not; or it gives up nothing, and then it is linked, and told in time or not, or has ended: 6.
+unlinked_in_time() ->
+    process_flag(trap_exit, true),
+    Me = self(),
+    Pid = spawn(fun() -> try link(Me) catch error:noproc -> ok end end),
+    unlink(Pid),
+    receive {'EXIT', Pid, normal} -> ok after 0 -> ok end.
+
+%% It gives up the link before the other one ends, or behind, when it has been told or not: 3.
+unlinked_at_last() ->
+    process_flag(trap_exit, true),
+    Pid = spawn_link(fun() -> ok end),
+    unlink(Pid),
+    receive {'EXIT', Pid, normal} -> ok after 0 -> ok end.
+
+%% That an exit signal does not come any more is not turned around where a receive has no time.
+waits_for_lost() ->
+    process_flag(trap_exit, true),
+    Pid = spawn_link(fun() -> ok end),
+    unlink(Pid),
+    self() ! done,
+    receive {'EXIT', Pid, normal} -> ok; done -> ok end.
+
+%% Two processes link to each other. The first link comes from the one or the other, and then that one may have ended before the
+%% other link: 4.
+linked_by_both() ->
+    Link = fun() -> receive Other -> try link(Other) catch error:noproc -> ok end end end,
+    [One, Other] = [spawn(Link), spawn(Link)],
+    One ! Other,
+    Other ! One,
+    ok.
+
+%% Nobody has linked to anybody: 1.
+unlinked_from_nobody() ->
+    Pid = spawn(fun() -> ok end),
+    unlink(Pid),
     ok.
 
 %% It is alive, or has ended: 2.

@@ -435,6 +435,10 @@ fn what_is_not_turned_around_is_said() {
             "exit signals to processes that cease to trap exits",
         ),
         (
+            "ends:waits_for_lost",
+            "exit signals that processes wait for which have given up the link",
+        ),
+        (
             "ends:alive_no_more",
             "whether processes are alive that get exit signals",
         ),
@@ -511,6 +515,11 @@ fn ends_and_who_is_told_of_them_are_turned_around() {
         ("killed_or_told", 2, None),
         ("killed_by_a_link", 4, None),
         ("unlinked", 4, None),
+        ("unlinked_by_the_other", 7, None),
+        ("unlinked_in_time", 6, None),
+        ("unlinked_at_last", 3, None),
+        ("linked_by_both", 4, None),
+        ("unlinked_from_nobody", 1, None),
         ("crashes_late", 3, Some(("exit", "{noproc,"))),
         ("lost", 3, None),
         ("lost_or_gone", 4, None),

@@ -217,6 +217,7 @@ impl Object {
             Shared::Named => "named",
             Shared::Trapping => "trap_exit",
             Shared::Alive => "alive",
+            Shared::Link => "link",
         }
     }
 
@@ -231,7 +232,8 @@ impl Object {
             | Shared::Timer
             | Shared::Named
             | Shared::Trapping
-            | Shared::Alive => "the part",
+            | Shared::Alive
+            | Shared::Link => "the part",
             Shared::Atomics | Shared::Counters => "place",
         }
     }
@@ -251,6 +253,7 @@ impl fmt::Display for Object {
             Shared::Named => f.write_str("the name of a process"),
             Shared::Trapping => f.write_str("whether a process traps exits"),
             Shared::Alive => f.write_str("whether a process is alive"),
+            Shared::Link => f.write_str("the link of two processes"),
         }
     }
 }

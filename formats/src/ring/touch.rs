@@ -28,10 +28,12 @@ pub enum Shared {
     Trapping = 11,
     /// Whether a process is alive, as who asks for that sees it, in an exploration.
     Alive = 12,
+    /// The link of two processes, in an exploration.
+    Link = 13,
 }
 
 impl Shared {
-    const ALL: [Shared; 12] = [
+    const ALL: [Shared; 13] = [
         Shared::Table,
         Shared::Name,
         Shared::Names,
@@ -44,6 +46,7 @@ impl Shared {
         Shared::Named,
         Shared::Trapping,
         Shared::Alive,
+        Shared::Link,
     ];
 }
 

@@ -65,6 +65,8 @@ pub(crate) enum Shared {
     Trapping,
     /// Whether a process is alive, as who asks for that sees it.
     Alive,
+    /// The link of two processes, in a run of an exploration.
+    Link,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.

@@ -34,7 +34,7 @@ pub(crate) use watches::{
     Watch, asks_alive, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked,
     looks_for_peer, monitors,
 };
-pub(in crate::process) use watches::{end_of_nobody, gives_up_link, goes};
+pub(in crate::process) use watches::{end_of_nobody, goes, hears_of_link};
 
 /// This process of the operating system makes one run, and ends with it.
 static ON: AtomicBool = AtomicBool::new(false);

@@ -346,6 +346,7 @@ impl Process {
             let link = self
                 .some_relations()
                 .and_then(|mut relations| relations.links.remove(&from));
+            explored::hears_of_link(self, from.pid());
             match link {
                 None => return Ok(()),
                 // Unlinked meanwhile: whoever exited acknowledges nothing any more.

@@ -355,7 +355,6 @@ impl Process {
             .and_then(|mut relations| relations.begin_unlink(peer));
         if let Some(id) = begun {
             if let Some(pid) = peer.pid() {
-                explored::gives_up_link(self, pid);
                 self.tells_signal(SignalKind::Unlink, pid);
             }
             let from = self.pid().into();

@@ -33,7 +33,7 @@ pub use wire::{
     Answer, Ask, Call, End, Ended, EndedAt, Ends, ExitCall, LEFT_OUT, PROGRAMS, Reply, Run,
     Scenario, SharedAccess, Traps, Waiting, Watch, receive, send,
 };
-use wire::{CEASED, LATE};
+use wire::{CEASED, LATE, LOST};
 
 /// What is known of an exploration.
 #[derive(Default)]
@@ -60,6 +60,8 @@ pub struct Explorer {
     could_time_out: bool,
     /// Exit signals came to processes that ceased to trap exits.
     ceased_to_trap: bool,
+    /// A process waited for an exit signal of a link that it had given up.
+    waited_for_lost: bool,
 }
 
 /// A run that is to be made.
@@ -161,6 +163,7 @@ impl Explorer {
         let late = self.could_time_out.then_some(LATE);
         late.into_iter()
             .chain(self.ceased_to_trap.then_some(CEASED))
+            .chain(self.waited_for_lost.then_some(LOST))
     }
 
     /// How many runs are being made.
@@ -328,6 +331,7 @@ impl Explorer {
             return Ok(Ran::Known);
         }
         self.ceased_to_trap |= analysis.has_signals_to_who_ceased_to_trap();
+        self.waited_for_lost |= analysis.waits_for_what_could_be_lost();
         let is_left_out = |at: usize| self.left_out.contains(&at);
         let receivers = (0..run.trace.processes.len()).filter(|at| !is_left_out(*at));
         let turns_of = |at| [analysis.turns_of(at), analysis.turns_of_signals(at)].concat();

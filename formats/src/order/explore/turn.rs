@@ -7,6 +7,7 @@
 
 mod kills;
 mod lines;
+mod lost;
 mod turned;
 
 use std::collections::{HashMap, HashSet};
@@ -192,7 +193,7 @@ impl<'r> Analysis<'r> {
         };
         let mut turns = Vec::new();
         let mut clock = self.begins(process);
-        let mut nth = 0;
+        let (mut nth, mut lost) = (0, HashSet::new());
         for (step, made) in steps.iter().enumerate() {
             let ended_by = self.ended_in_receive(process, made);
             let taken = match made {
@@ -208,6 +209,7 @@ impl<'r> Analysis<'r> {
                     break;
                 }
                 step => {
+                    self.note_lost(process, step, &clock, &mut lost);
                     self.learn(process, step, &mut clock);
                     continue;
                 }
@@ -230,7 +232,10 @@ impl<'r> Analysis<'r> {
                 }
             }
             let came_at_once = match (taken, ended_by) {
-                (Some(taken), _) => self.came_at_once(at, &clock, taken),
+                (Some(taken), _) => {
+                    self.came_at_once(at, &clock, taken)
+                        && !self.could_be_lost(process, taken, &lost)
+                }
                 (None, Some((signal, _))) => self.ended_at_once(signal, &clock),
                 (None, None) => true,
             };

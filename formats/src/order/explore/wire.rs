@@ -605,3 +605,6 @@ pub(super) const LATE: &str =
 
 /// What is not turned around where exit signals come to processes that trap exits for some time.
 pub(super) const CEASED: &str = "exit signals to processes that cease to trap exits";
+
+/// What is not turned around where a process waits for a message that does not come if a link was given up in time.
+pub(super) const LOST: &str = "exit signals that processes wait for which have given up the link";

@@ -11,7 +11,7 @@ use super::super::registry::whether_named;
 use super::super::{Control, Process, exists};
 use super::timers::is_about_to_go_off;
 use super::traps::whether_trapping;
-use super::{is_beyond, is_on, is_timer, kept};
+use super::{Kept, is_beyond, is_on, is_timer, kept};
 use crate::term::{Pid, Term, am};
 
 /// A monitor or a link: a process is told of the end of another one.
@@ -29,8 +29,8 @@ pub(crate) struct Watch {
     pub(crate) unlinks: Option<u64>,
     /// It hears nothing of a link, as the other one has ended normally, and it did not trap exits.
     pub(crate) is_lost: bool,
-    /// The watcher has asked for it, or was born with it.
-    is_own: bool,
+    /// The exit signal of the link has come.
+    is_heard: bool,
     is_over: bool,
 }
 
@@ -45,7 +45,7 @@ impl Watch {
             links: None,
             unlinks: None,
             is_lost: false,
-            is_own: true,
+            is_heard: false,
             is_over: false,
         }
     }
@@ -64,6 +64,8 @@ static ENDS: ObjectsOf<Pid> = ObjectsOf::new();
 static NOBODY: Object = Object::new();
 /// The same as who only asks whether a process is alive sees it, and is told of no end.
 static ALIVE: ObjectsOf<Pid> = ObjectsOf::new();
+/// What stands for the links of each two processes, the one with the smaller pid first.
+static LINKS: ObjectsOf<(Pid, Pid)> = ObjectsOf::new();
 
 /// `p` is about to do what depends on whether another process has ended: it links to it, or monitors it.
 ///
@@ -111,33 +113,64 @@ pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
     }
 }
 
-/// The same where it may be no process.
+/// `p` is about to link to another process: that one could give up the link, or have one already.
 ///
 /// # Errors
 /// As [`looks_for`].
 pub(crate) fn looks_for_peer(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
-    match peer.as_pid() {
-        Some(pid) => looks_for(p, pid),
+    match other_process(p, peer) {
+        Some(pid) => p.accesses_all(&[end_of(pid, Access::Read), link_of(p.pid(), pid)]),
         None => Ok(()),
     }
 }
 
-/// `p` is about to give up a link, if it has one that it has asked for itself: has its exit signal come? Whether another
-/// one has linked to it before, has no order.
+/// `p` is about to give up a link: has it one? Then, has its exit signal come?
 ///
 /// # Errors
 /// As [`looks_for`].
 pub(crate) fn looks_for_linked(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
-    let Some(whom) = peer.as_pid().filter(|_| is_on()) else {
+    let Some(whom) = other_process(p, peer) else {
         return Ok(());
     };
-    let is_linked = kept(|kept| {
-        let mut watches = kept.watches.iter();
-        watches.any(|watch| watch.is_own && watch.is_of_link(p.pid(), whom))
+    let link = link_of(p.pid(), whom);
+    match kept(|kept| kept.link(p.pid(), whom).map(|link| link.is_heard)).flatten() {
+        None => p.accesses(link),
+        Some(is_heard) => {
+            p.accesses_all(&[link, end_of(whom, Access::Read)])?;
+            gives_up_link(p, whom);
+            if !is_heard {
+                // What the other one has sent to make the link may still be on its way.
+                p.relations().linked_by(whom.into());
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A process gives up a link: the other one hears nothing of its end.
+fn gives_up_link(by: &Process, whom: Pid) {
+    let (number, by) = (by.accesses_made(), by.pid());
+    kept(|kept| {
+        kept.watches.retain(|watch| !watch.is_of_link(whom, by));
+        if let Some(link) = kept.link(by, whom) {
+            link.is_over = true;
+            link.unlinks = Some(number);
+        }
     });
-    match is_linked {
-        Some(true) => looks_for(p, whom),
-        _ => Ok(()),
+}
+
+/// The process in an explored run, if it is another one.
+fn other_process(p: &Process, peer: Term<'_>) -> Option<Pid> {
+    peer.as_pid().filter(|pid| is_on() && *pid != p.pid())
+}
+
+/// A change of whether two processes are linked.
+fn link_of(one: Pid, other: Pid) -> Touch<'static> {
+    Touch {
+        object: LINKS.of((one.min(other), one.max(other))),
+        access: Access::Write,
+        shared: Shared::Link,
+        part: Part::All,
     }
 }
 
@@ -233,16 +266,37 @@ pub(crate) fn is_born_watched(by: Pid, child: Pid, is_linked: bool, monitor: Opt
     }
 }
 
-/// A process links to another one: each is told of the end of the other.
+impl Kept {
+    /// The link that tells a process of another one, if there is one.
+    fn link(&mut self, by: Pid, whom: Pid) -> Option<&mut Watch> {
+        let mut watches = self.watches.iter_mut();
+        watches.find(|watch| watch.is_of_link(by, whom))
+    }
+}
+
+/// A process links to another one: each is told of the end of the other, as it is where that one has linked to it before.
 pub(crate) fn links(p: &Process, other: Pid) {
-    if is_on() && exists(other) {
-        watches(Watch {
-            links: Some(p.accesses_made()),
-            ..Watch::new(p.pid(), other, None)
-        });
-        watches(Watch {
-            is_own: false,
-            ..Watch::new(other, p.pid(), None)
+    if !is_on() || !exists(other) {
+        return;
+    }
+    kept(|kept| {
+        if kept.link(p.pid(), other).is_none() {
+            kept.watches.push(Watch {
+                links: Some(p.accesses_made()),
+                ..Watch::new(p.pid(), other, None)
+            });
+            kept.watches.push(Watch::new(other, p.pid(), None));
+        }
+    });
+}
+
+/// The exit signal of a link has come.
+pub(in crate::process) fn hears_of_link(by: &Process, whom: Option<Pid>) {
+    if let Some(whom) = whom.filter(|_| is_on()) {
+        kept(|kept| {
+            if let Some(link) = kept.link(by.pid(), whom) {
+                link.is_heard = true;
+            }
         });
     }
 }
@@ -255,27 +309,6 @@ pub(super) fn watches(watch: Watch) {
 pub(crate) fn gives_up_monitor(by: Pid, reference: RefNumbers, keeps: bool) {
     gives_up(keeps, |watch| {
         watch.by == by && watch.monitor == Some(reference)
-    });
-}
-
-/// A process gives up a link: the other one hears nothing of its end.
-pub(in crate::process) fn gives_up_link(by: &Process, whom: Pid) {
-    if !is_on() {
-        return;
-    }
-    let (number, by) = (by.accesses_made(), by.pid());
-    kept(|kept| {
-        kept.watches.retain(|watch| !watch.is_of_link(whom, by));
-        let watches = kept.watches.iter_mut();
-        let mut is_own = true;
-        for watch in watches.filter(|watch| watch.is_of_link(by, whom)) {
-            watch.is_over = true;
-            watch.unlinks = Some(number);
-            is_own &= watch.is_own;
-        }
-        if !is_own {
-            kept.is_beyond("links that processes give up which others have made");
-        }
     });
 }
 

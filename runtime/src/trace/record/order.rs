@@ -84,7 +84,8 @@ impl Recorder {
             | Shared::Timer
             | Shared::Named
             | Shared::Trapping
-            | Shared::Alive => NameId::NONE,
+            | Shared::Alive
+            | Shared::Link => NameId::NONE,
         };
         let text = match touch.part {
             Part::All => String::new(),
@@ -140,6 +141,7 @@ pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
             Shared::Named => Kind::Named,
             Shared::Trapping => Kind::Trapping,
             Shared::Alive => Kind::Alive,
+            Shared::Link => Kind::Link,
         },
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),

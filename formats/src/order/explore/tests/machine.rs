@@ -50,7 +50,9 @@ impl Act {
     /// What process `at` does with it to the table, or to what tells of the end of a process, or whether it traps exits.
     fn to(self, at: usize) -> Vec<To> {
         let (part, is_change) = match self {
-            Monitor(of) | Kill(of) | Link(of) | Unlink(of) => return vec![end_of(of, false)],
+            Monitor(of) | Kill(of) => return vec![end_of(of, false)],
+            Link(of) => return vec![end_of(of, false), link(at, of)],
+            Unlink(of) => return vec![link(at, of)],
             Ask(of) => return vec![end_of(of, false), trapping(of, false)],
             Trap => return vec![trapping(at, true)],
             End | Stop => return vec![end_of(at, true)],
@@ -85,6 +87,18 @@ fn trapping(process: usize, is_change: bool) -> To {
     To {
         object: TRAPPING + process as u64,
         ..end_of(process, is_change)
+    }
+}
+
+/// The number of the one that stands for the link of the first process with itself.
+const LINK: u64 = 300;
+
+/// A change of whether two processes are linked.
+fn link(one: usize, other: usize) -> To {
+    let (one, other) = link_of(one, other);
+    To {
+        object: LINK + (10 * one + other) as u64,
+        ..end_of(one, true)
     }
 }
 
@@ -178,6 +192,11 @@ impl<'p> Machine<'p> {
             let links = links.filter(|it| it.unlinks.is_none());
             all.extend(links.map(|it| trapping(it.by, false)));
         }
+        if let Unlink(of) = act
+            && self.is_watching(at, of)
+        {
+            all.push(end_of(of, false));
+        }
         self.made[at] += 1;
         let access = Access {
             of: at,
@@ -229,7 +248,8 @@ impl<'p> Machine<'p> {
                 Vec::new()
             }
             Link(of) => {
-                if !self.has_ended[of] && self.links.insert(link_of(at, of)) {
+                if !self.has_ended[of] && !self.is_watching(at, of) {
+                    self.links.insert(link_of(at, of));
                     self.watch(at, of, Some(self.made[at]), true);
                     self.watch(of, at, None, true);
                 }
@@ -322,6 +342,12 @@ impl<'p> Machine<'p> {
                 watch.unlinks.get_or_insert(number);
             }
         }
+    }
+
+    /// Whether a process is linked to another one, which may have ended.
+    fn is_watching(&self, by: usize, whom: usize) -> bool {
+        let mut links = self.watches.iter().filter(|it| it.is_link);
+        links.any(|it| (it.by, it.whom) == (by, whom) && it.unlinks.is_none())
     }
 
     fn is_exiting(&self, at: usize) -> bool {
@@ -593,6 +619,7 @@ fn shared(to: To) -> Shared {
     match to.object {
         ..END => Shared::Table,
         END..TRAPPING => Shared::Process,
-        TRAPPING.. => Shared::Trapping,
+        TRAPPING..LINK => Shared::Trapping,
+        LINK.. => Shared::Link,
     }
 }

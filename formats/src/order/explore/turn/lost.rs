@@ -1,0 +1,71 @@
+//! Exit signals that a process may hear of too late: it has given up the link.
+//!
+//! Where a process gives up a link behind the end of the other one, the signal has come by then, and is a message, or it comes
+//! later, and is lost.
+
+use std::collections::HashSet;
+
+use super::super::super::{Message, Signal, Step};
+use super::{Analysis, Clock};
+
+impl Analysis<'_> {
+    /// A process that has this clock makes a step: notes whose exit signals could be lost with it.
+    pub(super) fn note_lost(
+        &self,
+        process: usize,
+        step: &Step,
+        clock: &Clock,
+        lost: &mut HashSet<usize>,
+    ) {
+        let Step::Accesses(number) = *step else {
+            return;
+        };
+        let links = self.run.watches.iter().filter(|it| it.is_link);
+        for link in links.filter(|it| it.by == process && it.unlinks == Some(number)) {
+            let is_known = self
+                .causes
+                .of_signal(Signal::End(link.whom))
+                .is_some_and(|end| {
+                    let known = clock.get(&end.process);
+                    known.is_some_and(|steps| *steps >= end.steps)
+                });
+            if !is_known {
+                lost.insert(link.whom);
+            }
+        }
+    }
+
+    /// Whether a message is one of these signals.
+    pub(super) fn could_be_lost(
+        &self,
+        process: usize,
+        message: Message,
+        lost: &HashSet<usize>,
+    ) -> bool {
+        let mut lost = lost.iter();
+        lost.any(|of| self.causes.is_of_signal(process, message, Signal::End(*of)))
+    }
+
+    /// Whether a process waits without a time for a signal that could have been lost: then it could have waited for ever, and
+    /// this is not turned around.
+    pub(in super::super) fn waits_for_what_could_be_lost(&self) -> bool {
+        let mut processes = self.run.trace.processes.iter().enumerate();
+        processes.any(|(process, made)| {
+            let mut clock = self.begins(process);
+            let (mut lost, mut nth) = (HashSet::new(), 0);
+            made.steps.iter().any(|step| {
+                let waits = match step {
+                    Step::Receive(message) => {
+                        !self.run.timed.contains(&(process, nth))
+                            && self.could_be_lost(process, *message, &lost)
+                    }
+                    _ => false,
+                };
+                nth += u32::from(matches!(step, Step::Receive(_) | Step::Timeout));
+                self.note_lost(process, step, &clock, &mut lost);
+                self.learn(process, step, &mut clock);
+                waits
+            })
+        })
+    }
+}
