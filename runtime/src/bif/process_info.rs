@@ -157,14 +157,14 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         p.set_x(0, info(p, items.term(), form));
         return Next::Return;
     }
-    match explored::asks_info(p, pid, &names_of(items.term()), form == Form::All) {
-        Ok(None) => ask(p, pid, items, form),
+    match explored::asks_info(p, pid, || names_of(items.term()), form == Form::All) {
+        Ok(None) => ask(p, pid, (items, form), false),
         Ok(Some(Info::Gone)) => {
             p.set_x(0, am::undefined.term());
             Next::Return
         }
         Ok(Some(Info::There)) => look(p, pid, &items, form),
-        Ok(Some(Info::Behind)) => ask_of_the_living(p, pid, items, form),
+        Ok(Some(Info::Behind)) => ask(p, pid, (items, form), true),
         Err(control) => calls_again(p, &control),
     }
 }
@@ -177,26 +177,16 @@ fn names_of(items: Term<'_>) -> Vec<Atom> {
         .collect()
 }
 
-fn ask(p: &mut Process, pid: Pid, items: Message, form: Form) -> Next {
+/// Asks another process; one that has begun to end answers if `by_exiting`.
+fn ask(p: &mut Process, pid: Pid, (items, form): (Message, Form), by_exiting: bool) -> Next {
     let (reference, asker) = (make_ref(), p.pid());
-    let request = Signal::question(asker, move |p| match p.filter(|p| !p.is_exiting()) {
-        None => reply(asker, reference, am::undefined.term()),
-        Some(p) => {
-            let told = told(p, p, items.term(), form);
-            reply(asker, reference, told.term());
-        }
-    });
-    ask_and_await(p, pid, (reference, request), am::undefined)
-}
-
-/// Asks a process of an explored run that has not ended, as far as the one that asks may see.
-fn ask_of_the_living(p: &mut Process, pid: Pid, items: Message, form: Form) -> Next {
-    let (reference, asker) = (make_ref(), p.pid());
-    let question = Signal::question(asker, move |p| match p {
-        None => reply(asker, reference, am::undefined.term()),
-        Some(p) => {
-            let told = told(p, p, items.term(), form);
-            reply(asker, reference, told.term());
+    let question = Signal::question(asker, move |p| {
+        match p.filter(|p| by_exiting || !p.is_exiting()) {
+            None => reply(asker, reference, am::undefined.term()),
+            Some(p) => {
+                let told = told(p, p, items.term(), form);
+                reply(asker, reference, told.term());
+            }
         }
     });
     ask_and_await(p, pid, (reference, question), am::undefined)

@@ -10,6 +10,7 @@
 mod chain;
 mod traversal;
 
+use super::{Size, update};
 use crate::heap::{Keyed, Stored};
 use crate::term::Term;
 use crate::term::compare::eq_exact;
@@ -110,7 +111,7 @@ pub(crate) struct Hash {
     fixed: bool,
     notes: Vec<Note>,
     /// How many bytes an object takes.
-    size: fn(&Stored, usize) -> usize,
+    size: Size,
 }
 
 /// A place in a chain: the node before (or none) and the node.
@@ -129,12 +130,7 @@ fn hash_of(key: Term<'_>) -> u64 {
 }
 
 impl Hash {
-    pub(super) fn new(
-        kind: HashKind,
-        keypos: usize,
-        locks: Locks,
-        size: fn(&Stored, usize) -> usize,
-    ) -> Hash {
+    pub(super) fn new(kind: HashKind, keypos: usize, locks: Locks, size: Size) -> Hash {
         let mut slots = FIRST_SEGMENT;
         while slots < locks.count {
             slots += SEGMENT;
@@ -470,13 +466,9 @@ impl Hash {
         change: impl FnOnce(&mut Stored) -> R,
     ) -> Option<R> {
         let at = self.locate_live(key);
-        let (size, key) = (self.size, self.key);
         let keyed = self.nodes.get_mut(at as usize)?.object.as_mut()?;
-        let before = size(keyed.object(), key);
-        let result = keyed.update(key, change);
-        let after = size(keyed.object(), key);
-        self.node_bytes = self.node_bytes - before + after;
-        Some(result)
+        let bytes = (self.size, &mut self.node_bytes);
+        Some(update(keyed, self.key, change, bytes))
     }
 
     /// Takes out the objects with `key`.

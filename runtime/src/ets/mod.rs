@@ -33,7 +33,7 @@ pub(crate) use hash::{Chain, DIRECTORY_WORDS, Hash, HashKind, Locks};
 pub(crate) use insertion::{Ending, Insertion, STEPS_PER_RED};
 pub(crate) use tree::Tree;
 
-use crate::heap::{MagicBinary, Message, Stored};
+use crate::heap::{Keyed, MagicBinary, Message, Stored};
 use crate::process::access::{Access, Object};
 use crate::process::{self, ProcShared, Process};
 use crate::process::{Leave, Raise};
@@ -366,7 +366,24 @@ impl State {
     }
 }
 
-/// Bytes of an object, but for its node.
+/// Bytes of an object, whose key is the element of this index (from 0), but for its node.
+type Size = fn(&Stored, usize) -> usize;
+
+/// Has `change` change an object, whose key stays the element `key`; what that returns. `bytes` are those of all objects.
+#[inline]
+fn update<R>(
+    keyed: &mut Keyed,
+    key: usize,
+    change: impl FnOnce(&mut Stored) -> R,
+    (size, bytes): (Size, &mut usize),
+) -> R {
+    let before = size(keyed.object(), key);
+    let result = keyed.update(key, change);
+    *bytes = *bytes - before + size(keyed.object(), key);
+    result
+}
+
+/// The size of an object as it is.
 fn size(object: &Stored, _: usize) -> usize {
     object.words() * 8
 }
@@ -440,8 +457,8 @@ impl Objects {
         self.get(key).next().is_some()
     }
 
-    /// Has `change` change the one object with `key`, which stays one with that key, in a table that has one at most; what that returns,
-    /// nothing where there is no such object.
+    /// Has `change` change the one object with `key`, which stays one with that key, in a table that has one at most; what
+    /// that returns, nothing where there is no such object.
     #[inline]
     pub(crate) fn update<R>(
         &mut self,

@@ -18,9 +18,10 @@ use crate::heap::{Keyed, Stored};
 use crate::term::Term;
 use crate::term::compare::{cmp, eq_exact};
 
+use super::{Size, update};
 use pattern::partly;
 use range::{Position, Range};
-use routed::{Base, Part, Routed, Within};
+use routed::{Base, Part, Routed};
 
 /// A table in the order of its keys.
 ///
@@ -38,7 +39,7 @@ pub(crate) struct Tree {
     objects: usize,
     node_bytes: usize,
     /// How many bytes an object takes.
-    size: fn(&Stored, usize) -> usize,
+    size: Size,
 }
 
 /// What changes do to the base nodes.
@@ -58,7 +59,7 @@ const NODE_WORDS: usize = 5;
 const MAX_BASES: usize = 1024;
 
 impl Tree {
-    pub(super) fn new(keypos: usize, size: fn(&Stored, usize) -> usize) -> Tree {
+    pub(super) fn new(keypos: usize, size: Size) -> Tree {
         Tree {
             key: keypos - 1,
             bases: Routed::default(),
@@ -150,7 +151,7 @@ impl Tree {
     /// The object at a place where there is one.
     #[inline]
     fn keyed_mut(&mut self, at: Position) -> &mut Keyed {
-        let leaf = self.bases.part_mut(at.base).leaf_mut(at.within());
+        let leaf = self.bases.part_mut(at.base).leaf_mut(at);
         &mut leaf.0[at.index]
     }
 
@@ -174,7 +175,7 @@ impl Tree {
             let old = std::mem::replace(self.keyed_mut(at), object);
             self.node_bytes -= self.node_size(old.object());
         } else {
-            self.bases.part_mut(at.base).insert(at.within(), object);
+            self.bases.part_mut(at.base).insert(at, object);
             self.objects += 1;
         }
         if self.adapt != Adapt::Not {
@@ -190,19 +191,16 @@ impl Tree {
         change: impl FnOnce(&mut Stored) -> R,
     ) -> Option<R> {
         let at = self.find(key).ok()?;
-        let (size, key) = (self.size, self.key);
-        let keyed = self.keyed_mut(at);
-        let before = size(keyed.object(), key);
-        let result = keyed.update(key, change);
-        let after = size(keyed.object(), key);
-        self.node_bytes = self.node_bytes - before + after;
+        let (size, key, mut bytes) = (self.size, self.key, self.node_bytes);
+        let result = update(self.keyed_mut(at), key, change, (size, &mut bytes));
+        self.node_bytes = bytes;
         Some(result)
     }
 
     pub(super) fn remove(&mut self, key: Term<'_>) {
         let found = self.find(key);
         if let Ok(at) = found {
-            let old = self.bases.part_mut(at.base).remove(at.within());
+            let old = self.bases.part_mut(at.base).remove(at);
             self.node_bytes -= self.node_size(old.object());
             self.objects -= 1;
         }

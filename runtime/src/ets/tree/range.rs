@@ -1,7 +1,7 @@
 //! Places in the order of a tree's objects, and what is between two of them.
 
-use super::routed::Leaf;
-use super::{Keyed, Part, Stored, Term, Tree, Within};
+use super::routed::{Branch, Leaf};
+use super::{Keyed, MAX_BASES, Part, Stored, Term, Tree};
 
 /// A place before an object, or behind all objects of a leaf; the place before the first one of the next leaf is the
 /// same, but comes later.
@@ -14,9 +14,13 @@ pub(super) struct Position {
 }
 
 /// Bits of a position in one number: of the index in a leaf, of the leaf, of the base node. The others are the branch's.
-const INDEX_BITS: u32 = 6;
-const LEAF_BITS: u32 = 9;
-const BASE_BITS: u32 = 11;
+const INDEX_BITS: u32 = 5;
+const LEAF_BITS: u32 = 8;
+const BASE_BITS: u32 = 10;
+
+const _: () = assert!(Leaf::MOST <= 1 << INDEX_BITS);
+const _: () = assert!(Branch::MOST <= 1 << LEAF_BITS);
+const _: () = assert!(MAX_BASES <= 1 << BASE_BITS);
 
 /// How many objects before it is visited an object is fetched.
 pub(super) const AHEAD: usize = 4;
@@ -33,15 +37,6 @@ impl Position {
         base: usize::MAX,
         ..Position::START
     };
-
-    #[inline]
-    pub(super) fn within(self) -> Within {
-        Within {
-            branch: self.branch,
-            leaf: self.leaf,
-            index: self.index,
-        }
-    }
 
     /// The place behind the object that is here.
     #[inline]

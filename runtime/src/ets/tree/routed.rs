@@ -1,12 +1,13 @@
 //! What a tree is made of: parts, one beside the other in the order of keys, of at most so many parts each.
 
+use super::range::Position;
 use crate::heap::{Keyed, Stored};
 use crate::term::Term;
 use crate::term::compare::cmp;
 
 /// A part of a tree that can be put behind another one.
 pub(super) trait Part {
-    /// Parts, or objects, that it has at most.
+    /// Parts, or objects, that it has at most; a base node has as many branches as it needs.
     const MOST: usize;
 
     /// Parts, or objects, that it has.
@@ -164,22 +165,14 @@ pub(super) type Branch = Routed<Leaf>;
 /// What ERTS calls a base node: a tree of its own.
 pub(super) type Base = Routed<Branch>;
 
-/// A place before an object of a base node, or behind all of a leaf.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Within {
-    pub(super) branch: usize,
-    pub(super) leaf: usize,
-    pub(super) index: usize,
-}
-
 impl Base {
     #[inline]
-    pub(super) fn leaf_mut(&mut self, at: Within) -> &mut Leaf {
+    pub(super) fn leaf_mut(&mut self, at: Position) -> &mut Leaf {
         self.parts[at.branch].part_mut(at.leaf)
     }
 
-    /// Puts an object at a place, where it belongs.
-    pub(super) fn insert(&mut self, mut at: Within, object: Keyed) {
+    /// Puts an object at a place in this base node, where it belongs.
+    pub(super) fn insert(&mut self, mut at: Position, object: Keyed) {
         if self.leaf_mut(at).len() == Leaf::MOST {
             if self.parts[at.branch].len() == Branch::MOST {
                 self.split(at.branch);
@@ -206,7 +199,7 @@ impl Base {
     }
 
     /// Takes an object out.
-    pub(super) fn remove(&mut self, at: Within) -> Keyed {
+    pub(super) fn remove(&mut self, at: Position) -> Keyed {
         let gone = self.leaf_mut(at).0.remove(at.index);
         self.parts[at.branch].mend(at.leaf);
         self.mend(at.branch);
@@ -218,10 +211,11 @@ impl Base {
         let branch = self.parts.len() - 1;
         let leaf = self.parts[branch].len() - 1;
         let index = self.parts[branch].parts[leaf].len();
-        let end = Within {
+        let end = Position {
             branch,
             leaf,
             index,
+            ..Position::START
         };
         self.insert(end, object);
     }

@@ -72,19 +72,20 @@ pub(super) struct Settings {
 pub(crate) fn asks_info(
     p: &Process,
     of: Pid,
-    items: &[Atom],
+    items: impl FnOnce() -> Vec<Atom>,
     is_whole: bool,
 ) -> Result<Option<Info>, Control<'static>> {
     if !is_on() || asks_behind_an_exit(p, of) {
         return Ok(None);
     }
+    let items = items();
     let has = |kind| items.iter().any(|item| kind_of(*item) == kind);
     let mut touches: Vec<Touch<'static>> = vec![whether_alive(of, Access::Read)];
     touches.extend(has(Kind::Name).then(all_names));
     touches.extend(has(Kind::Trapping).then(|| whether_trapping(of, Access::Read)));
     p.accesses_all(&touches)?;
     let is_nameless = kept(|kept| {
-        kept.is_told(of, items, is_whole);
+        kept.is_told(of, &items, is_whole);
         kept.nameless.contains(&of)
     });
     // Who ends gives up its name first, and is gone for who sees that.
