@@ -89,21 +89,28 @@ fn prepared<'p>(term: Term<'p>) -> Result<&'p Prepared, Raise<'p>> {
 /// Held from the look at what is prepared until it is taken: who is second finds nothing to finish.
 static FINISHING: Mutex<()> = Mutex::new(());
 
-/// New code is about to become current. ERTS waits for thread progress here, so that others run before. A virtual run
-/// has an order of its own.
+/// A change of code is about to be seen.
 struct Staged;
 
 work! { Staged without terms }
 
-fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
-    let is_first = p.take_work_if::<Staged>().is_none();
-    if is_first && !chance::form().is_virtual() {
-        p.give_up_slice();
-        return Err(p.put_off(Staged).into());
-    }
+/// Has whoever changes code wait for the permission, and then until every scheduler has passed a quiescent point: what
+/// it did before is so seen everywhere before the change is. The BIF is called again then. A virtual run has an order
+/// of its own. Source: `staging_epilogue()` in `beam_bif_load.c`, OTP 29.
+fn stage(p: &Process) -> Result<(), Control<'static>> {
     if permission::waits(p) {
-        return Err(Control::Wait.into());
+        return Err(Control::Wait);
     }
+    if p.take_work_if::<Staged>().is_some() || chance::form().is_virtual() {
+        return Ok(());
+    }
+    p.give_up_slice();
+    p.suspend_until_progress();
+    Err(p.put_off(Staged))
+}
+
+fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+    stage(p)?;
     let _turn = FINISHING.lock();
     let mut all: Vec<Arc<Module>> = Vec::new();
     let mut duplicated: Vec<Atom> = Vec::new();
@@ -174,10 +181,8 @@ fn check_old_code_1<'p>(_: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> 
 }
 
 fn delete_module_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
-    if permission::waits(p) {
-        return Err(Control::Wait.into());
-    }
     let name = name.as_atom().ok_or_else(badarg)?;
+    stage(p)?;
     match module::delete(name) {
         Ok(true) => Ok(Term::bool(true)),
         Ok(false) => Ok(am::undefined.term()),

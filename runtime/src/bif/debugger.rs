@@ -10,9 +10,7 @@ use crate::loader::debug;
 use crate::loader::debug::Refused;
 use crate::loader::module::{Mfa, Module, versions};
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::suspension::NOBODY;
 use crate::process::{Process, Signal, deliver, exists, send};
-use crate::sched;
 use crate::sys::chance::random;
 use crate::term::{Atom, Pid, Term, am};
 use crate::value::map;
@@ -123,14 +121,7 @@ fn breakpoint_3(p: &mut Process) -> Next {
         }
         Ok(Ok(())) => {
             // It goes on when no process runs any more that may not have seen the change.
-            let pid = p.pid();
-            p.suspend_itself();
-            sched::thread_progress().later(move || {
-                deliver(
-                    pid,
-                    Signal::request(|p| crate::process::suspension::resume(p, NOBODY)),
-                );
-            });
+            p.suspend_until_progress();
             p.set_x(0, am::ok.term());
             Next::Yield
         }

@@ -3,8 +3,8 @@
 
 use parking_lot::Mutex;
 
-use crate::process::suspension::{NOBODY, resume};
-use crate::process::{Process, Signal, deliver};
+use crate::process::Process;
+use crate::process::suspension::go_on;
 use crate::term::Pid;
 
 /// Who waits for the permission, while a process keeps it.
@@ -39,7 +39,6 @@ fn wait(p: &Process, waiting: &mut Vec<Pid>) {
 
 /// Gives the permission back, and wakes those who wait for it.
 pub(crate) fn give_back() {
-    for pid in KEPT.lock().take().into_iter().flatten() {
-        deliver(pid, Signal::request(|p| resume(p, NOBODY)));
-    }
+    let waiting = KEPT.lock().take();
+    waiting.into_iter().flatten().for_each(go_on);
 }

@@ -16,10 +16,9 @@ use super::module::{self, MODIFICATION, Module, versions};
 use crate::code::entry;
 use crate::code::entry::FunEntry;
 use crate::code::stubs::for_each_return;
+use crate::process::Process;
 use crate::process::dirty::give_up;
-use crate::process::suspension::NOBODY;
-use crate::process::suspension::resume;
-use crate::process::{Process, Signal, deliver};
+use crate::process::suspension::go_on;
 use crate::sched;
 use crate::term::{Atom, CodeAddress, Pid};
 
@@ -32,14 +31,6 @@ struct Purge {
     saved: Option<Arc<Module>>,
     /// Processes that have called one of the funs: suspended until the purge has ended.
     waiting: Vec<Pid>,
-}
-
-impl Purge {
-    fn wake(waiting: Vec<Pid>) {
-        for pid in waiting {
-            deliver(pid, Signal::request(|p| resume(p, NOBODY)));
-        }
-    }
 }
 
 static PURGE: Mutex<Option<Purge>> = Mutex::new(None);
@@ -118,7 +109,7 @@ pub(crate) fn abort(name: Atom) -> Result<(), ()> {
     let funs: Vec<_> = funs.filter(|(fun, _)| fun.address().is_null()).collect();
     redirect(&funs, |address| address);
     module::end_purge(name, false, purge.saved);
-    Purge::wake(purge.waiting);
+    purge.waiting.into_iter().for_each(go_on);
     Ok(())
 }
 
@@ -129,7 +120,7 @@ pub(crate) fn complete(name: Atom) -> bool {
         return false;
     };
     let old = module::end_purge(name, true, purge.saved);
-    Purge::wake(purge.waiting);
+    purge.waiting.into_iter().for_each(go_on);
     let done = old.is_some();
     if let Some(old) = old {
         // Whoever looks up an address, or is at a breakpoint, may be there still.

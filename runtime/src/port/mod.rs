@@ -34,7 +34,7 @@ pub(crate) use open::open_forker;
 use crate::heap::{Heap, Message};
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{self, Named};
-use crate::process::suspension::NOBODY;
+use crate::process::suspension::go_on;
 use crate::process::{Peer, Signal, deliver, replay};
 use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::chance::paths;
@@ -498,12 +498,7 @@ impl Port {
 
 /// Has processes that wait for a port go on: each tries its call again.
 fn wake(waiting: &mut Vec<Pid>) {
-    for pid in waiting.drain(..) {
-        deliver(
-            pid,
-            Signal::request(|p| crate::process::suspension::resume(p, NOBODY)),
-        );
-    }
+    waiting.drain(..).for_each(go_on);
 }
 
 /// Before the machine ends: has drivers write what must not be lost.

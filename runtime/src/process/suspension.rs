@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Process;
+use super::{Process, Signal, deliver};
+use crate::sched;
 use crate::sync::{AtomicU32, Ordering};
 use crate::term::{Atom, Pid};
 
@@ -76,8 +77,20 @@ pub(crate) fn resume(p: Option<&mut Process>, by: Pid) {
     }
 }
 
+/// Ends the suspension of a process that has suspended itself.
+pub(crate) fn go_on(pid: Pid) {
+    deliver(pid, Signal::request(|p| resume(p, NOBODY)));
+}
+
 impl Process {
-    /// It stands still until it is resumed in the name of [`NOBODY`], whatever messages come.
+    /// It stands still until every scheduler has passed a quiescent point: all of them see then what it has done.
+    pub(crate) fn suspend_until_progress(&self) {
+        self.suspend_itself();
+        let pid = self.pid();
+        sched::thread_progress().later(move || go_on(pid));
+    }
+
+    /// It stands still until [`go_on`], whatever messages come.
     pub(crate) fn suspend_itself(&self) {
         self.suspend(None);
     }
