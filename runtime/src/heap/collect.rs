@@ -75,25 +75,45 @@ unsafe impl Roots for () {
 /// Is it a list or boxed? One test for both, as either may come next.
 #[inline(always)]
 fn is_pointer(word: RawTerm) -> bool {
+    any_pointer(&[word])
+}
+
+/// Words of a stack that are looked at together.
+const WORDS_AT_ONCE: usize = 8;
+
+/// Is one of them a list or boxed?
+#[inline(always)]
+fn any_pointer<const N: usize>(words: &[RawTerm; N]) -> bool {
     const {
-        assert!(tag::LIST == 1 && tag::BOXED == 2, "the two in the middle");
+        assert!(tag::LIST == 0b01 && tag::BOXED == 0b10 && tag::PRIMARY_MASK == 0b11);
     }
-    (word.0 & tag::PRIMARY_MASK).wrapping_sub(tag::LIST) < 2
+    let unequal_bits = |word: &RawTerm| word.0 ^ (word.0 >> 1);
+    words.iter().fold(0, |any, word| any | unequal_bits(word)) & 1 != 0
 }
 
 /// Moves live terms out of the places being collected.
 struct Sweep {
+    /// The next free words.
     tops: Tops,
+    /// All that was moved and lies below has been visited.
+    scanned: Tops,
     places: Places,
 }
 
-/// The next free words.
-#[derive(Clone, Copy)]
+/// A place in each of the two areas that terms are moved to.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Tops {
     /// Where live terms go.
     to: *mut u64,
     /// Mature terms of a minor collection go here instead.
     old: *mut u64,
+}
+
+impl Tops {
+    #[inline(always)]
+    fn of<const OLD: bool>(&mut self) -> &mut *mut u64 {
+        if OLD { &mut self.old } else { &mut self.to }
+    }
 }
 
 /// So many bytes from an address on.
@@ -181,6 +201,16 @@ impl Places {
     }
 
     /// # Safety
+    /// As [`Places::slot`].
+    #[inline(always)]
+    unsafe fn slots(&self, slots: &mut [RawTerm], tops: &mut Tops) {
+        for slot in slots {
+            // SAFETY: by contract.
+            unsafe { self.slot(&raw mut slot.0, tops) };
+        }
+    }
+
+    /// # Safety
     /// As [`Places::slot`]; `ptr` is a cell that must move.
     #[inline(always)]
     unsafe fn move_cons(&self, ptr: *mut u64, head: u64, tops: &mut Tops) -> u64 {
@@ -220,14 +250,25 @@ impl Places {
 impl Sweep {
     /// Moves all but what is in `kept` to `to`.
     fn to_one(to: *mut u64, kept: Place) -> Sweep {
-        let old = null_mut();
-        Sweep {
-            tops: Tops { to, old },
-            places: Places {
-                mature: Place::NONE,
-                literals: Place::of(literal::range()),
-                kept,
+        let places = Places {
+            mature: Place::NONE,
+            literals: Place::of(literal::range()),
+            kept,
+        };
+        Sweep::new(
+            Tops {
+                to,
+                old: null_mut(),
             },
+            places,
+        )
+    }
+
+    fn new(tops: Tops, places: Places) -> Sweep {
+        Sweep {
+            tops,
+            scanned: tops,
+            places,
         }
     }
 
@@ -238,23 +279,60 @@ impl Sweep {
     unsafe fn slots(&mut self, slots: &mut [RawTerm]) {
         // In registers, where they cannot be what a slot is.
         let (places, mut tops) = (self.places, self.tops);
-        for slot in slots {
-            // SAFETY: by contract.
-            unsafe { places.slot(&raw mut slot.0, &mut tops) };
+        // SAFETY: by contract.
+        unsafe { places.slots(slots, &mut tops) };
+        self.tops = tops;
+    }
+
+    /// The same for a stack: most words of a deep one are no pointers.
+    ///
+    /// # Safety
+    /// As [`Places::slot`].
+    unsafe fn stack(&mut self, stack: &mut [RawTerm]) {
+        let (places, mut tops) = (self.places, self.tops);
+        let (groups, rest) = stack.as_chunks_mut::<WORDS_AT_ONCE>();
+        // SAFETY: by contract.
+        unsafe {
+            for group in groups {
+                if any_pointer(group) {
+                    places.slots(group, &mut tops);
+                }
+            }
+            places.slots(rest, &mut tops);
         }
         self.tops = tops;
     }
 
-    /// Visits every term from `scan` to the moving top of that area.
+    /// Visits every term that has been moved and not been visited, and those that are moved by that.
     ///
     /// # Safety
-    /// As [`Places::slot`]; `scan` is the start of things that this sweep moved.
-    unsafe fn scan<const OLD: bool>(&mut self, mut scan: *mut u64) -> *mut u64 {
-        let (places, mut tops) = (self.places, self.tops);
+    /// As [`Places::slot`].
+    unsafe fn scan_all(&mut self) {
+        while self.scanned != self.tops {
+            // SAFETY: by contract.
+            unsafe {
+                self.scan::<false>();
+                self.scan::<true>();
+            }
+        }
+    }
+
+    /// The same in one of the two areas.
+    ///
+    /// # Safety
+    /// As [`Places::slot`].
+    unsafe fn scan<const OLD: bool>(&mut self) {
+        let (places, mut tops, mut scan) = (self.places, self.tops, *self.scanned.of::<OLD>());
         // SAFETY: by contract.
         unsafe {
-            while scan < if OLD { tops.old } else { tops.to } {
+            while scan < *tops.of::<OLD>() {
                 let word = *scan;
+                if word & tag::PRIMARY_MASK == tag::LIST && scan.add(1) == *tops.of::<OLD>() {
+                    self.tops = tops;
+                    scan = self.follow::<OLD>(scan);
+                    tops = self.tops;
+                    continue;
+                }
                 if word & tag::PRIMARY_MASK != tag::HEADER
                     || word & tag::HEADER_MASK == tag::ARITYVAL
                 {
@@ -274,23 +352,44 @@ impl Sweep {
             }
         }
         self.tops = tops;
-        scan
+        *self.scanned.of::<OLD>() = scan;
     }
 
+    /// As [`Places::slot`], for a list in `slot`, the last word that was moved to its area: moves cell after cell behind
+    /// it, and reads none of them again. The first word that is still to be visited.
+    ///
     /// # Safety
     /// As [`Places::slot`].
-    unsafe fn scan_all(&mut self, mut young: *mut u64, mut old: *mut u64) {
+    #[inline(never)]
+    unsafe fn follow<const OLD: bool>(&mut self, mut slot: *mut u64) -> *mut u64 {
+        let (places, mut tops) = (self.places, self.tops);
         // SAFETY: by contract.
         unsafe {
+            let mut list = *slot;
             loop {
-                let (young_before, old_before) = (young, old);
-                young = self.scan::<false>(young);
-                old = self.scan::<true>(old);
-                if young == young_before && old == old_before {
-                    return;
+                let ptr = RawTerm(list).ptr();
+                let is_elsewhere = places.mature.contains(ptr) != OLD;
+                if is_elsewhere || places.stays(ptr) || *ptr == 0 {
+                    places.slot(slot, &mut tops);
+                    slot = slot.add(1);
+                    break;
                 }
+                let (head, tail) = (*ptr, *ptr.add(1));
+                *slot = places.move_cons(ptr, head, &mut tops);
+                let cell = slot.add(1);
+                if is_pointer(RawTerm(head)) {
+                    slot = cell;
+                    break;
+                }
+                slot = cell.add(1);
+                if tail & tag::PRIMARY_MASK != tag::LIST {
+                    break;
+                }
+                list = tail;
             }
         }
+        self.tops = tops;
+        slot
     }
 }
 
@@ -452,17 +551,16 @@ impl Heap {
         let mature = (self.block.start as usize, self.high_water as usize);
         let promoted_from = self.old_top;
         let block = Block::new(size);
-        let mut sweep = Sweep {
-            tops: Tops {
-                to: block.start,
-                old: self.old_top,
-            },
-            places: Places {
-                mature: Place::of(mature),
-                literals: Place::of(literal::range()),
-                kept: self.old_place(),
-            },
+        let tops = Tops {
+            to: block.start,
+            old: self.old_top,
         };
+        let places = Places {
+            mature: Place::of(mature),
+            literals: Place::of(literal::range()),
+            kept: self.old_place(),
+        };
+        let mut sweep = Sweep::new(tops, places);
         self.sweep_into(&mut sweep, block, roots);
         self.old_top = sweep.tops.old;
         self.sweep_off_heap(false);
@@ -574,16 +672,15 @@ impl Heap {
         self.collected_words = self.built_words();
         self.runs_on.set(CodeAddress::NULL);
         let stack = self.stack_words();
-        let (young_from, old_from) = (sweep.tops.to, sweep.tops.old);
         // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and
         // the stack; roots hold terms of this heap.
         unsafe {
             let stop = block.end().sub(stack);
             std::ptr::copy_nonoverlapping(self.stop.get(), stop, stack);
-            sweep.slots(std::slice::from_raw_parts_mut(stop.cast(), stack));
+            sweep.stack(std::slice::from_raw_parts_mut(stop.cast(), stack));
             sweep.slots(&mut *self.roots.get());
             roots.for_each(&mut |slots| sweep.slots(slots));
-            sweep.scan_all(young_from, old_from);
+            sweep.scan_all();
             self.stop.set(stop);
         }
         self.htop.set(sweep.tops.to);
