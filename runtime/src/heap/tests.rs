@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Heap, Literals, MagicBinary, Message, RESERVED_WORDS, Roots, Visit, build_literal, size,
 };
+use crate::hash::HashSet;
 use crate::term::{Atom, RawTerm, Term, View, am};
 
 /// Slots of a test, in which it keeps terms of the heap that it collects.
@@ -153,28 +154,81 @@ fn messages_and_literals_hold_copies() {
     assert_eq!(shape_of(taken), expect);
 }
 
+/// The cells of a list, of the lists in it, and of those in these.
+fn cells_of(term: Term<'_>, cells: &mut HashSet<RawTerm>) {
+    let mut rest = term;
+    while let View::Cons(cell) = rest.view()
+        && cells.insert(rest.raw())
+    {
+        cells_of(cell.head(), cells);
+        rest = cell.tail();
+    }
+}
+
+/// Lists with a common end and with any elements, the end old and the beginning new.
+#[test]
+fn a_list_is_moved_once_whoever_leads_there() {
+    for kinds in 0..27 {
+        let mut heap = Heap::new(233);
+        let mut slots = [RawTerm::NIL; 3];
+        for round in 0..5 {
+            let before = {
+                // SAFETY: T1: the collector has updated the slots, which root the terms.
+                let [end, first, _] = slots.map(|slot| unsafe { Term::new(slot) });
+                let element = |i: usize| match kinds / [1, 3, 9][i % 3] % 3 {
+                    0 => Term::small(round),
+                    1 => first,
+                    _ => end,
+                };
+                let elements: Vec<_> = (0..6).map(element).collect();
+                let list = heap.list_with_tail(&elements, end);
+                let first = heap.cons(Term::small(-1), list);
+                let terms = [list, first, heap.cons(first, list)];
+                slots = terms.map(Term::raw);
+                terms.map(shape_of)
+            };
+            heap.need_fullsweep = round == 3;
+            heap.collect(0, &mut Slots(&mut slots))
+                .expect("no limit is set");
+            // SAFETY: T1: as above.
+            let after = slots.map(|slot| shape_of(unsafe { Term::new(slot) }));
+            assert!(after == before, "kinds {kinds}, round {round}");
+        }
+        heap.need_fullsweep = true;
+        heap.collect(0, &mut Slots(&mut slots))
+            .expect("no limit is set");
+        let mut cells = HashSet::default();
+        for slot in slots {
+            // SAFETY: T1: as above.
+            cells_of(unsafe { Term::new(slot) }, &mut cells);
+        }
+        assert_eq!(heap.used_words(), 2 * cells.len(), "kinds {kinds}");
+    }
+}
+
+/// A term at each place among code addresses.
 #[test]
 fn a_stack_moves_with_its_heap() {
-    let mut heap = Heap::new(233);
-    let term = sample(&heap, 4).raw();
-    let stop = heap.stop.get().wrapping_sub(2);
-    heap.stop.set(stop);
-    // SAFETY: H1: two words of the block's free end.
-    unsafe {
-        *stop = 0x1000;
-        *stop.add(1) = term.0;
+    const WORDS: usize = 19;
+    for at in 0..WORDS {
+        let mut heap = Heap::new(233);
+        let mut stack = [0x1000; WORDS];
+        stack[at] = sample(&heap, 4).raw().0;
+        let stop = heap.stop.get().wrapping_sub(WORDS);
+        heap.stop.set(stop);
+        // SAFETY: H1: so many words of the block's free end.
+        unsafe { stop.cast::<[u64; WORDS]>().write(stack) };
+        heap.collect(5000, &mut ()).expect("no limit is set");
+        let stop = heap.stop.get();
+        assert_eq!(heap.hend() as usize - stop as usize, 8 * WORDS);
+        // SAFETY: H1: the stack's words.
+        let mut moved = unsafe { stop.cast::<[u64; WORDS]>().read() };
+        // SAFETY: T1: the collector keeps the stack's terms up to date.
+        let term = unsafe { Term::new(RawTerm(moved[at])) };
+        assert_eq!(shape_of(term), shape_of(sample(&heap, 4)));
+        moved[at] = stack[at];
+        assert_eq!(moved, stack);
     }
-    heap.collect(5000, &mut ()).expect("no limit is set");
-    // SAFETY: H1: the stack's two words; T1: the collector keeps them up to date.
-    let (cp, moved) = unsafe {
-        (
-            *heap.stop.get(),
-            Term::new(RawTerm(*heap.stop.get().add(1))),
-        )
-    };
-    assert_eq!(cp, 0x1000);
-    assert_eq!(heap.hend() as usize - heap.stop.get() as usize, 16);
-    assert_eq!(shape_of(moved), shape_of(sample(&heap, 4)));
 }
 
 #[test]
