@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use beamline_formats::ring::{Drain, Error, Request, lock, numbered};
+use beamline_formats::ring::{Drain, Error, Request, Took, lock, numbered};
 
 use crate::report;
 
-/// How long the thread sleeps when no ring had a full block.
+/// How long the thread sleeps when no ring had much.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The thread that moves the records.
@@ -36,7 +36,7 @@ impl Drains {
         let ended = has_ended.clone();
         let thread = thread::spawn(move || {
             while !ended.load(Ordering::Acquire) {
-                if !work.take() {
+                if work.take() < Took::Much {
                     thread::sleep(PAUSE);
                 }
             }
@@ -68,15 +68,16 @@ struct Work {
 }
 
 impl Work {
-    fn take(&mut self) -> bool {
+    /// The most that was taken of a ring.
+    fn take(&mut self) -> Took {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
             None => self.look(),
         }
-        let mut any = false;
+        let mut most = Took::Nothing;
         for (stream, drain) in self.drains.values_mut() {
             match drain.as_mut().map(Drain::take) {
-                Some(Ok(more)) => any |= more,
+                Some(Ok(took)) => most = most.max(took),
                 Some(Err(error)) => {
                     say(stream, &error);
                     *drain = None;
@@ -84,10 +85,10 @@ impl Work {
                 None => {}
             }
         }
-        if !any {
+        if most == Took::Nothing {
             self.left = 0;
         }
-        any
+        most
     }
 
     /// Begins to drain the rings that are new.

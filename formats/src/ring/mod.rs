@@ -68,7 +68,7 @@ pub use request::{Request, System};
 pub use signal::SignalKind;
 pub use spans::{Collection, DirtyCall, End, Slice, Span, Spans};
 pub use stacks::{Activation, Stacks, Step};
-pub use stream::Drain;
+pub use stream::{Drain, Took};
 pub use summary::{DirtyUse, FunctionCost, Longest, Shown, Summary, Use};
 pub use tally::Tally;
 pub use touch::{Shared, Touch};

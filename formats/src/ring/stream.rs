@@ -99,6 +99,23 @@ impl Packer {
     }
 }
 
+/// How much of a ring was taken at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Took {
+    /// There was nothing new.
+    Nothing,
+    /// So little that the writers can go on for a while: a small frame costs more for each record than a large one.
+    Little,
+    /// So much that more should be taken at once.
+    Much,
+}
+
+impl Took {
+    fn of_some(any: bool) -> Took {
+        if any { Took::Little } else { Took::Nothing }
+    }
+}
+
 /// Takes the contents of a ring while they are written, and writes a stream.
 pub struct Drain {
     ring: File,
@@ -165,16 +182,20 @@ impl Drain {
         self.out.write_all(&self.buffer)
     }
 
-    /// Takes what there is; `false` when there was nothing new. Blocks that are still being filled are left.
+    /// Takes what there is, a frame full of each segment at most. Blocks that are still being filled are left.
     ///
     /// # Errors
     /// When the stream cannot be written; nothing more is to be taken then.
-    pub fn take(&mut self) -> Result<bool, Error> {
-        let mut any = self.take_names()?;
+    pub fn take(&mut self) -> Result<Took, Error> {
+        let mut took = Took::of_some(self.take_names()?);
         for index in 0..self.places.len() {
-            any |= self.take_blocks(index, false)?;
+            let before = self.next[index];
+            let any = Took::of_some(self.take_blocks(index, false)?);
+            let blocks = self.next[index] - before;
+            let is_much = blocks >= FRAME_BLOCKS.min(self.places[index].blocks / 4).max(1);
+            took = took.max(if is_much { Took::Much } else { any });
         }
-        Ok(any)
+        Ok(took)
     }
 
     /// Takes all that is left, when the ring is written no more.

@@ -69,9 +69,29 @@ fn left(folder: &Path, when_full: WhenFull, taken: u64, all: u64) -> PathBuf {
         }
     };
     write(0..taken);
-    while drain.take().expect("writable") {}
+    while drain.take().expect("writable") > Took::Nothing {}
     write(taken..all);
     out
+}
+
+#[test]
+fn a_drain_tells_little_from_much() {
+    let (folder, _) = place();
+    let (path, out) = (folder.path().join("a.ring"), folder.path().join("a.stream"));
+    let ring = create(&path, &options(1, 80, WhenFull::Wait));
+    let mut drain = Drain::begin(&path, &out).expect("a ring");
+    let mut writer = ring.segment(0).expect("free");
+    let mut take_behind = |numbers: std::ops::Range<u64>| {
+        for at in numbers {
+            assert!(number(&mut writer, at));
+        }
+        drain.take().expect("writable")
+    };
+    assert_eq!(take_behind(0..0), Took::Nothing);
+    assert_eq!(take_behind(0..1), Took::Nothing, "a block that is filled");
+    assert_eq!(take_behind(1..1000), Took::Little);
+    assert_eq!(take_behind(1000..9000), Took::Much);
+    assert_eq!(take_behind(0..0), Took::Nothing);
 }
 
 #[test]
