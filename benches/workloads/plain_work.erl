@@ -50,6 +50,7 @@ workload("ring") -> {1, fun() -> ring(200, 1500) end};
 workload("gen_server") -> {1, fun() -> calls(60000) end};
 workload("spawn") -> {1, fun() -> spawns(50000, 0) end};
 workload("ets") -> {3, fun() -> tables(20000) end};
+workload("shared_table") -> {1, fun() -> shared_table(400000) end};
 workload("exceptions") -> {10, fun() -> exceptions(100000, 0) end};
 workload("funs") -> {10, fun() -> funs(200000) end};
 workload("gb_trees") -> Keys = numbers(10000, 1 bsl 20), {10, fun() -> trees(Keys) end};
@@ -230,6 +231,22 @@ tables(Count) ->
     ets:delete(Set),
     ets:delete(Ordered),
     {Found, Sum, Selected}.
+
+%% Two processes work on a table, each on keys of its own.
+shared_table(Count) ->
+    Table = ets:new(shared, [public]),
+    Users = [spawn_monitor(fun() -> exit(use(Table, First, Count, 0)) end) || First <- [0, 1000]],
+    Sums = [receive {'DOWN', Monitor, process, User, Sum} -> Sum end || {User, Monitor} <- Users],
+    ets:delete(Table),
+    Sums.
+
+use(_, _, 0, Sum) -> Sum;
+use(Table, First, Left, Sum) when Left rem 2 =:= 0 ->
+    true = ets:insert(Table, {First + Left rem 1000, Left}),
+    use(Table, First, Left - 1, Sum);
+use(Table, First, Left, Sum) ->
+    [{_, N}] = ets:lookup(Table, First + (Left + 1) rem 1000),
+    use(Table, First, Left - 1, Sum + N).
 
 exceptions(0, Sum) -> Sum;
 exceptions(N, Sum) ->

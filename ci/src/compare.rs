@@ -3,6 +3,8 @@
 //! Each workload is run once on either runtime in every round, the other runtime first in odd rounds and ours
 //! first in even ones, so that what else the machine does hits both. The table has the medians.
 
+mod rows;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -12,11 +14,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
 use crate::{binary, fetch, headers, natives, outside, paths, run};
+use rows::{JIFFY, Measure, Most, ORDER_MEAN, PLAIN_MEAN, Row, Unit, rows};
 
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Names of the rows to measure [default: all rows but those of --plain, --trace, --record and --native]
+    /// Names of the rows to measure [default: all rows but those of --plain, --trace, --record, --native and
+    /// --order]
     rows: Vec<String>,
     /// Measure plain code of many kinds, and print the geometric mean of the ratios: all rows whose names begin with
     /// plain_
@@ -40,6 +44,10 @@ pub(crate) struct Options {
     /// Measure the cost of calls of native code: all rows whose names begin with native_
     #[arg(long)]
     native: bool,
+    /// Measure the cost of recording the order of a run, beside the same run without, on Beamline alone: all rows whose
+    /// names begin with order_
+    #[arg(long, conflicts_with_all = ["plain", "trace", "record", "native", "against"])]
+    order: bool,
     /// Compare with this beamline binary instead of with OTP, and print the geometric mean of the ratios
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -84,176 +92,6 @@ impl Under {
             Under::Time => 2.5,
         }
     }
-}
-
-/// What a row measures.
-#[derive(Clone, Copy)]
-enum Measure {
-    /// From the start of the runtime to its end, a line printed between.
-    Start,
-    /// The memory of the runtime's process when it has started.
-    Resident,
-    /// What the workload says of itself.
-    Inside,
-    /// The workload under the profiler: OTP's tprof, and `beamline profile`.
-    Profiled(&'static str),
-    /// What a workload of `plain_work` says of itself; on Beamline under the profiler, if that is asked for.
-    Plain,
-    /// What a workload of `trace_work` says of itself.
-    Trace,
-    /// What a workload of `native_work` says of itself.
-    Native,
-    /// What a workload of `trace_work` says of itself where every call of `trace_work:pair/2` is recorded, which is nothing that OTP has: there nothing is
-    /// traced.
-    Recorded,
-    /// fib(30), each call and return of it in a file: by this tool on OTP, by `beamline record` on Beamline.
-    File(&'static str),
-}
-
-/// A row of the table.
-struct Row {
-    name: &'static str,
-    workload: &'static str,
-    measure: Measure,
-    most: Most,
-    unit: Unit,
-}
-
-/// What we want to stay below.
-#[derive(Clone, Copy)]
-enum Most {
-    /// The ratio to OTP.
-    Ratio(f64),
-    /// Our own number, whatever OTP's is.
-    Ours(f64),
-    /// Nothing: the mean of all rows counts.
-    Any,
-}
-
-#[derive(Clone, Copy)]
-enum Unit {
-    Nanoseconds,
-    Bytes,
-    /// Of something else, in millionths.
-    Share,
-}
-
-const fn row(name: &'static str, workload: &'static str, measure: Measure, most: f64) -> Row {
-    let unit = Unit::Nanoseconds;
-    Row {
-        name,
-        workload,
-        measure,
-        most: Most::Ratio(most),
-        unit,
-    }
-}
-
-const fn trace(name: &'static str, workload: &'static str, most: Most) -> Row {
-    Row {
-        most,
-        ..row(name, workload, Measure::Trace, 0.0)
-    }
-}
-
-const fn native(name: &'static str, workload: &'static str, most: f64) -> Row {
-    row(name, workload, Measure::Native, most)
-}
-
-/// The row of a workload of plain code.
-macro_rules! plain {
-    ($($workload:literal)*) => {
-        [$(row(concat!("plain_", $workload), $workload, Measure::Plain, PLAIN_MOST)),*]
-    };
-}
-
-/// The worst of the ratios of plain code, and their geometric mean.
-const PLAIN_MOST: f64 = 1.15;
-const PLAIN_MEAN: f64 = 0.80;
-
-/// The workload whose library is Debian's.
-const JIFFY: &str = "jiffy_1M";
-
-/// Calls and returns of fib(30).
-const FIB_EVENTS: f64 = 5_385_074.0;
-
-const fn file(name: &'static str, tool: &'static str) -> Row {
-    Row {
-        most: Most::Ours(25.0 * FIB_EVENTS),
-        ..row(name, "plain", Measure::File(tool), 0.0)
-    }
-}
-
-/// The rows of plain code.
-const PLAIN: &[Row] = &plain! {
-    "fib" "tak" "nrev" "queens" "lists" "sort" "parse" "bits" "append" "build" "base64" "strings" "utf8" "split"
-    "maps_small" "maps_large" "records" "floats" "mandelbrot" "big" "json" "re" "messages" "ring" "gen_server" "spawn"
-    "ets" "exceptions" "funs" "gb_trees" "dict" "array" "format" "terms" "scan"
-};
-
-/// The other rows.
-const OTHERS: &[Row] = &[
-    row("start", "", Measure::Start, 0.4),
-    row("fib", "fib", Measure::Inside, 0.75),
-    row("map_sum", "map_sum", Measure::Inside, 3.0),
-    row("tuples", "tuples", Measure::Inside, 3.0),
-    row("messages", "messages", Measure::Inside, 1.2),
-    row("gen_server", "gen_server", Measure::Inside, 1.2),
-    row("compile", "compile", Measure::Inside, 0.9),
-    row("compile_elixir", "compile_elixir", Measure::Inside, 0.9),
-    Row {
-        unit: Unit::Bytes,
-        ..row("resident", "", Measure::Resident, 0.75)
-    },
-    Row {
-        unit: Unit::Bytes,
-        ..row("idle_bytes", "idle_bytes", Measure::Inside, 1.0)
-    },
-    row("idle_spawn", "idle_spawn", Measure::Inside, 1.0),
-    row(
-        "fib_call_count",
-        "fib",
-        Measure::Profiled("call_count"),
-        1.2,
-    ),
-    row("fib_call_time", "fib", Measure::Profiled("call_time"), 0.15),
-    row(
-        "fib_call_memory",
-        "fib",
-        Measure::Profiled("call_memory"),
-        0.5,
-    ),
-    Row {
-        unit: Unit::Share,
-        ..trace("trace_idle", "idle", Most::Ours(1_010_000.0))
-    },
-    trace("trace_call", "call", Most::Ratio(0.7)),
-    Row {
-        measure: Measure::Recorded,
-        ..trace("trace_call_recorded", "calls", Most::Ours(60.0))
-    },
-    trace("trace_messages", "messages", Most::Ratio(0.8)),
-    trace("trace_set", "set", Most::Ratio(1.0)),
-    trace("trace_set_each", "set_each", Most::Ratio(1.0)),
-    trace("trace_read", "read", Most::Ratio(1.0)),
-    trace("trace_gap", "gap", Most::Ours(1e6)),
-    native("native_call", "nothing", 1.0),
-    native("native_list", "list", 1.0),
-    native("native_map", "map", 1.0),
-    native("native_inspect_binary", "inspect", 1.0),
-    native("native_dirty", "dirty", 1.0),
-    native("native_sends", "sends", 1.0),
-    native("native_discard", "discard", 0.6),
-    native("native_hash_64", "hash_64", 1.0),
-    native("native_hash_1M", "hash_1M", 1.0),
-    native("native_jiffy", JIFFY, 1.0),
-    file("record_fprof", "fprof"),
-    file("record_dbg", "dbg"),
-];
-
-/// All rows.
-fn rows() -> impl Iterator<Item = &'static Row> {
-    PLAIN.iter().chain(OTHERS)
 }
 
 /// One measurement: the value, and the hash of what came out where the workload gives one.
@@ -346,11 +184,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         Some(file) => existing(file)?,
         None => binary::distributed()?,
     };
-    let ours = Runtime::beamline("Beamline", file, &dir, options.under)?;
-    let other = match &options.against {
-        Some(file) => Runtime::beamline("before", existing(file)?, &dir, None)?,
-        None => Runtime::otp(&options.otp, &dir)?,
-    };
+    let [other, ours] = runtimes(options, file, &dir)?;
     let most = match (&options.against, options.under) {
         (Some(_), _) => Some(Most::Ratio(ROW_AGAINST)),
         (None, Some(_)) => Some(Most::Any),
@@ -360,6 +194,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let most = match (&options.against, options.under) {
         (Some(_), _) => Some(MEAN_AGAINST),
         (None, Some(under)) => Some(under.mean_at_most()),
+        (None, None) if options.order => Some(ORDER_MEAN),
         (None, None) => options.plain.then_some(PLAIN_MEAN),
     };
     if let Some(most) = most
@@ -372,6 +207,32 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         bail!("{} rows failed", chosen.len() - ratios.len());
     }
     Ok(())
+}
+
+/// The runtime that is compared with, and the one that is measured, which is this binary.
+fn runtimes(options: &Options, file: PathBuf, dir: &std::path::Path) -> Result<[Runtime; 2]> {
+    if options.order {
+        let alone = Runtime::beamline("alone", file.clone(), dir, None)?;
+        let mut recorded = Runtime::beamline("recorded", file, dir, None)?;
+        if let Some(build) = &recorded.beamline {
+            let stream = utf8(&dir.join("order.stream"))?;
+            recorded.erl = build.words(&["record", "--events", "order", "--output", &stream])?;
+        }
+        return Ok([alone, recorded]);
+    }
+    let other = match &options.against {
+        Some(file) => Runtime::beamline("before", existing(file)?, dir, None)?,
+        None => Runtime::otp(&options.otp, dir)?,
+    };
+    let ours = Runtime::beamline("Beamline", file, dir, options.under)?;
+    Ok([other, ours])
+}
+
+fn utf8(file: &std::path::Path) -> Result<String> {
+    let name = file
+        .to_str()
+        .context("the build folder's name is not UTF-8")?;
+    Ok(name.to_owned())
 }
 
 /// A binary that was named, wherever the commands run.
@@ -420,9 +281,16 @@ fn wanted(options: &Options, row: &Row) -> bool {
         Measure::File(_) => options.record,
         Measure::Native => options.native,
         Measure::Plain => options.plain,
+        Measure::Order(_) => options.order,
         _ => {
-            let others = options.plain || options.trace || options.record || options.native;
-            !others && options.rows.is_empty()
+            let groups = [
+                options.plain,
+                options.trace,
+                options.record,
+                options.native,
+                options.order,
+            ];
+            !groups.contains(&true) && options.rows.is_empty()
         }
     };
     named || is_asked
@@ -462,7 +330,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
     if wants("compile_elixir") {
         elixir(&dir)?;
     }
-    if wants("compile") {
+    if wants("compile") || wants("order_compile") {
         let source = match &options.source {
             Some(dir) => dir.clone(),
             None => fetch::source(false)?,
@@ -547,13 +415,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
             })
         }
         Measure::Resident => resident(runtime, dir),
-        Measure::Inside => {
-            let mut command = runtime.place.command(dir, &runtime.erl)?;
-            command
-                .args(base)
-                .args(["-run", "compare_work", "main", row.workload]);
-            result(command.env("COMPARE_SOURCE", format!("{}/lists.erl", runtime.beams)))
-        }
+        Measure::Inside => workload(runtime, dir, &runtime.erl, "compare_work", row),
         Measure::Profiled(kind) => {
             let (words, task) = match &runtime.beamline {
                 None => (runtime.erl.clone(), vec!["tprof", kind, row.workload]),
@@ -567,6 +429,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
         Measure::Native => workload(runtime, dir, &runtime.erl, "native_work", row),
+        Measure::Order(module) => workload(runtime, dir, &runtime.erl, module, row),
         Measure::Plain => workload(runtime, dir, &runtime.plain, "plain_work", row),
         Measure::Trace => workload(runtime, dir, &runtime.erl, "trace_work", row),
         Measure::Recorded => {
@@ -588,16 +451,14 @@ fn workload(
     row: &Row,
 ) -> Result<Sample> {
     let mut command = runtime.place.command(dir, erl)?;
+    command.env("COMPARE_SOURCE", format!("{}/lists.erl", runtime.beams));
     command.args(["-noshell", "-pa", &runtime.beams]);
     result(command.args(["-run", module, "main", row.workload]))
 }
 
 /// The words that record each call of `trace_work:pair/2`.
 fn recording(build: &Build, dir: &std::path::Path) -> Result<Vec<String>> {
-    let ring = dir.join("trace_work.ring");
-    let ring = ring
-        .to_str()
-        .context("the build folder's name is not UTF-8")?;
+    let ring = utf8(&dir.join("trace_work.ring"))?;
     build.words(&[
         "record",
         "--events",
@@ -607,7 +468,7 @@ fn recording(build: &Build, dir: &std::path::Path) -> Result<Vec<String>> {
         "--ring",
         "64MiB",
         "--output",
-        ring,
+        &ring,
     ])
 }
 
@@ -615,9 +476,7 @@ fn recording(build: &Build, dir: &std::path::Path) -> Result<Vec<String>> {
 fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample> {
     let name = "record_work.trace";
     let file = dir.join(name);
-    let shown = file
-        .to_str()
-        .context("the build folder's name is not UTF-8")?;
+    let shown = utf8(&file)?;
     let (words, tool) = match &runtime.beamline {
         None => (runtime.erl.clone(), tool),
         Some(build) => {
@@ -629,7 +488,7 @@ fn recorded(tool: &str, runtime: &Runtime, dir: &std::path::Path) -> Result<Samp
                 "record_work:fib/1",
                 "--output",
             ]);
-            verb.push(shown);
+            verb.push(&shown);
             (build.words(&verb)?, "plain")
         }
     };
@@ -718,6 +577,7 @@ fn shown(value: f64, unit: Unit) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::rows::{row, trace};
     use super::*;
 
     fn sample(value: f64) -> Sample {
