@@ -291,11 +291,19 @@ impl Scheduler {
         // SAFETY: S1: its time slice has begun.
         let home = unsafe { shared.take_home() };
         let mut p = home.expect("a process that is queued rests at home");
-        let before = p.reductions();
+        let (before, mut fcalls) = (p.reductions(), p.fcalls.get());
         let watched = sysmon::slice_begins(&p);
         totals::slice_begins(&p);
-        // SAFETY: P2: the scheduler's registers outlive the time slice.
-        let outcome = unsafe { run_slice(&mut p, x) };
+        let outcome = loop {
+            // SAFETY: P2: the scheduler's registers outlive the time slice.
+            let outcome = unsafe { run_slice(&mut p, x) };
+            if !p.has_spent_slice(outcome) || fcalls - p.fcalls.get() >= LEAST_TURN_REDS {
+                break outcome;
+            }
+            // It has just begun its turn. To put it behind others would only have another scheduler woken for it.
+            p.rests(outcome);
+            fcalls += CONTEXT_REDS;
+        };
         if let Some(watched) = watched {
             sysmon::slice_ended(&p, &watched);
         }
@@ -304,7 +312,7 @@ impl Scheduler {
         add(&counters.context_switches, 1);
         // A call that is made again may give back what an earlier time slice has paid for it.
         add(&counters.reductions, p.reductions().wrapping_sub(before));
-        let used = CONTEXT_REDS - p.fcalls.get();
+        let used = fcalls - p.fcalls.get();
         p.rests(outcome);
         let is_later = given::are_given() && is_later(&p, outcome);
         let outcome = match outcome {

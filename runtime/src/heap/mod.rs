@@ -421,6 +421,15 @@ impl Heap {
         message.root
     }
 
+    /// The same of a copy, of so many words ([`Literals::Count`]), for which this heap's block is to have room.
+    pub(crate) fn copy_in_place(&self, message: &mut Message, words: usize) {
+        let root = self.copy_in_sized(message.term(), words).raw();
+        *message = Message {
+            fragment: None,
+            root,
+        };
+    }
+
     /// Takes over all that a heap without a block has: its terms are this heap's from now on.
     pub(crate) fn adopt(&self, other: Heap) {
         debug_assert!(other.block.start.is_null(), "it has fragments only");

@@ -160,6 +160,7 @@ impl Object {
     }
 
     /// An access by the process that has made `made`: what it comes after.
+    #[inline]
     fn access(&self, made: &mut Made, access: Access) -> After {
         if self.owner.load(Ordering::Relaxed) == made.own.pid.0 {
             return After::new();
@@ -336,6 +337,13 @@ impl Made {
         }
     }
 
+    /// Its access is made.
+    fn is_made(&self) {
+        // Only the process itself counts them.
+        let number = self.own.made.load(Ordering::Relaxed) + 1;
+        self.own.made.store(number, Ordering::Release);
+    }
+
     /// Its accesses that have not been told.
     fn since(&self) -> u64 {
         self.own.made().saturating_sub(self.told)
@@ -384,6 +392,14 @@ impl Process {
     }
 
     fn accesses_in_order(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
+        match order::is_only_recorded() {
+            true => self.record_access(touches),
+            false => self.accesses_in_turn(touches)?,
+        }
+        Ok(())
+    }
+
+    fn accesses_in_turn(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
         self.takes_turn_of(touches)?;
         let number = self.accesses_made() + 1;
         self.stops_before_access(number)?;
@@ -393,25 +409,29 @@ impl Process {
             return Err(later);
         }
         self.tell_access(number, touches);
-        let mut own = self.own_order();
-        if is_recorded() {
-            let made = own.accesses(self.pid());
-            let after = touches
-                .iter()
-                .map(|touch| touch.object.access(made, touch.access));
-            let after: After = after.flatten().collect();
-            if !after.is_empty() {
-                own.tell_rest(self.pid());
-                own.accesses(self.pid()).tell(after);
-            }
+        match is_recorded() {
+            true => self.record_access(touches),
+            false => self.own_order().accesses(self.pid()).is_made(),
         }
-        let made = own.accesses(self.pid());
-        made.own.made.store(number, Ordering::Release);
-        drop(own);
         if is_followed() {
             self.follow_access(number);
         }
         Ok(())
+    }
+
+    /// Its access is made; what it comes after is told.
+    fn record_access(&self, touches: &[Touch<'_>]) {
+        let (mut own, pid) = (self.own_order(), self.pid());
+        let made = own.accesses(pid);
+        let mut after = After::new();
+        for touch in touches {
+            after.extend(touch.object.access(made, touch.access));
+        }
+        if !after.is_empty() {
+            own.tell_rest(pid);
+            own.accesses(pid).tell(after);
+        }
+        own.accesses(pid).is_made();
     }
 
     /// Tells of its access of this number all that nobody needs to know who follows it, where that is asked for.

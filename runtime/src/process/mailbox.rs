@@ -28,7 +28,7 @@ use super::probe::probes;
 use super::refs::RefNumbers;
 use super::seq_token::Mark;
 use super::{Exiting, Process, Signal};
-use crate::heap::{Heap, Message};
+use crate::heap::{Heap, Literals, Message, size};
 use crate::sched::sig_queue::Batch;
 use crate::term::{CodeAddress, RawTerm, Term, View, am, tag};
 
@@ -101,6 +101,10 @@ struct Rare {
     /// The y registers of who examines a message that is lent.
     lent_to: Vec<RawTerm>,
 }
+
+/// A larger message keeps its fragment where the order of a run is recorded or followed: it may have come in one, and to
+/// copy it again would take longer than is gained where it has not.
+const PLACED_WORDS: usize = 12;
 
 /// Room that an empty mailbox keeps.
 const KEPT_CAPACITY: usize = 64;
@@ -179,6 +183,21 @@ impl Mailbox {
             slot.attached_words = u32::try_from(words).unwrap_or(u32::MAX);
         }
         self.unlooked_for += 1;
+    }
+    /// Whether a first message of so many words may be laid on the heap where the order of a run is recorded or followed.
+    /// Which messages a receive looks at that begins behind a marker is chance.
+    pub(super) fn may_place_first(&self, words: usize) -> bool {
+        !self.is_marked && words <= PLACED_WORDS
+    }
+    /// Lays the message at the save pointer on the heap, which has room for so many words. The process has not allocated
+    /// them until it takes the message.
+    fn place_current(&mut self, heap: &Heap, words: usize) {
+        if let Some(slot) = self.queue.get_mut(self.save) {
+            heap.copy_in_place(&mut slot.message, words);
+            heap.claim_later(words);
+            slot.attached_words = u32::try_from(words).unwrap_or(u32::MAX);
+            self.attached = self.attached.max(self.save + 1);
+        }
     }
     /// So many at its end have come without being looked for.
     pub(super) fn not_looked_for(&mut self, count: usize) {
@@ -353,6 +372,20 @@ impl Process {
 
     /// The same where the order of a run is recorded or followed.
     fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
+        if !order::is_only_recorded() {
+            return self.peek_in_turn();
+        }
+        while !self.mailbox.has_new() {
+            if !self.fetch_signals()? || self.is_suspended() {
+                return Ok(None);
+            }
+        }
+        self.places_first();
+        Ok(self.examines())
+    }
+
+    /// The same where what comes may have to wait.
+    fn peek_in_turn(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if self.stands_again() {
             return Ok(None);
         }
@@ -374,7 +407,25 @@ impl Process {
                 return Ok(None);
             }
         }
+        self.places_first();
         Ok(self.examines())
+    }
+
+    /// Lays the first message of the queue on the heap, where the order of a run is recorded or followed, if a receive looks
+    /// at it that has begun there: that it does is no chance, so it may cost words of the heap. Where one waits and there
+    /// is no other message, its sender does the same when it sends.
+    fn places_first(&mut self) {
+        if self.mailbox.place_of_current() != Some(0) || self.flags.get().off_heap_messages {
+            return;
+        }
+        let current = self.mailbox.current();
+        let fragment = current.filter(|it| (1..=PLACED_WORDS).contains(&it.words()));
+        let Some(words) = fragment.map(|it| size(it.term(), Literals::Count)) else {
+            return;
+        };
+        if words <= self.heap.free_words() && self.mailbox.may_place_first(words) {
+            self.mailbox.place_current(&self.heap, words);
+        }
     }
 
     /// The message at the save pointer, for the registers.

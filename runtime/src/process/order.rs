@@ -75,6 +75,12 @@ pub(super) fn lets_come() -> bool {
     ASKED.load(Ordering::Relaxed) & !RECORDED == 0 && !explored::is_on()
 }
 
+/// Whether the order of a run is recorded that is neither followed nor explored, without places in the code.
+#[inline(always)]
+pub(super) fn is_only_recorded() -> bool {
+    ASKED.load(Ordering::Relaxed) == RECORDED && !explored::is_on()
+}
+
 /// A message that a process has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sending {
@@ -338,6 +344,7 @@ impl Own {
 }
 
 impl Process {
+    #[inline]
     pub(super) fn own_order(&self) -> RefMut<'_, Own> {
         self.order.get_or_init(Box::default).borrow_mut()
     }
@@ -373,9 +380,14 @@ impl Process {
     /// It sends: the number of the sending, 0 where nobody asks for the order.
     #[inline]
     pub(super) fn next_sending(&self, to: Pid) -> u32 {
-        if !is_asked() {
-            return 0;
+        match is_asked() {
+            false => 0,
+            true if is_only_recorded() => self.own_order().send(self.pid()),
+            true => self.sends_in_order(to),
         }
+    }
+
+    fn sends_in_order(&self, to: Pid) -> u32 {
         self.tell_site();
         let number = self.own_order().send(self.pid());
         if explored::is_on() {
@@ -520,17 +532,30 @@ impl Process {
     /// The message at the place `at` has been taken out of its queue.
     #[inline]
     pub(super) fn receives(&self, at: usize) {
+        if is_only_recorded() {
+            self.tell_receive(at);
+        } else {
+            self.receives_in_order(at);
+        }
+    }
+
+    fn receives_in_order(&self, at: usize) {
         if explored::is_on() {
             explored::receives(self.pid());
         }
         if is_recorded() {
             self.tell_site();
-            let mut own = self.own_order();
-            own.tell_receive(self.pid(), at, self.mailbox.place_of_next(false).1);
+            self.tell_receive(at);
         }
         if is_followed() {
             self.follow_receive(at);
         }
+    }
+
+    #[inline]
+    fn tell_receive(&self, at: usize) {
+        let left = self.mailbox.place_of_next(false).1;
+        self.own_order().tell_receive(self.pid(), at, left);
     }
 }
 

@@ -15,7 +15,7 @@ use super::refs::RefNumbers;
 use super::seq_token::Mark;
 use super::shared::lookup;
 use super::signal::TracedMessage;
-use super::{ProcShared, Process, Signal, trace_flags};
+use super::{ProcShared, Process, Signal, WaitFor, trace_flags};
 use crate::heap::{Literals, Message, size};
 use crate::sched::ptab;
 use crate::term::{Pid, Term};
@@ -115,33 +115,41 @@ impl Process {
         if !is_ordinary {
             return None;
         }
-        if message.number != 0 {
-            return self.take_recorded(message);
-        }
         let words = size(message.term, Literals::Count);
-        if words > self.heap.free_words() {
+        let has_room = words <= self.heap.free_words();
+        let is_numbered = message.number != 0;
+        let is_placed = has_room && (!is_numbered || self.may_place(words));
+        if !is_placed && !is_numbered {
             return None;
         }
         let Some(before_others) = self.admits(message.alias) else {
             return Some(words);
         };
-        // SAFETY: H8: the mailbox shows what is placed.
-        let placed = unsafe { Message::attached(self.heap.copy_in_sized(message.term, words)) };
-        self.heap.claim_later(words);
-        self.mailbox
-            .push_placed(placed, Mark::CLEARS, before_others, words);
-        Some(words)
-    }
-
-    /// The same where the order is recorded: when it comes is chance, so it is no part of the heap before it is taken.
-    fn take_recorded(&mut self, message: &Plain<'_>) -> Option<usize> {
-        let copy = Message::copy_of(message.term);
-        let words = copy.words();
-        if let Some(before_others) = self.admits(message.alias) {
+        if is_numbered {
             self.delivers(Source::of(message.from, message.number), before_others);
+        }
+        if is_placed {
+            self.lay(message.term, words, before_others);
+        } else {
+            let copy = Message::copy_of(message.term);
             self.mailbox.put(copy, Mark::CLEARS, before_others);
         }
         Some(words)
+    }
+
+    #[inline]
+    fn lay(&mut self, term: Term<'_>, words: usize, before_others: bool) {
+        // SAFETY: H8: the mailbox shows what is placed.
+        let placed = unsafe { Message::attached(self.heap.copy_in_sized(term, words)) };
+        self.heap.claim_later(words);
+        self.mailbox
+            .push_placed(placed, Mark::CLEARS, before_others, words);
+    }
+
+    /// Whether a message of so many words, in an empty queue, is laid on the heap now where the order is recorded: if a
+    /// receive that looks for it would do so ([`Process::places_first`]).
+    fn may_place(&self, words: usize) -> bool {
+        self.wait_for == WaitFor::Message && self.mailbox.may_place_first(words)
     }
 
     /// Whether a message that comes so goes before others. `None`: it does not come.
