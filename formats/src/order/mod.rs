@@ -23,6 +23,7 @@ mod text;
 mod value;
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 pub use accesses::{Accesses, Common};
@@ -221,7 +222,40 @@ pub struct Told {
     pub gone: bool,
     /// It is an exit signal that has become a message, not one of a monitor, a timer or a port.
     pub exit: bool,
+    /// The timer whose message it is, where that is known.
+    pub timer: Option<Timer>,
 }
+
+/// A timer that a process has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timer {
+    of: u32,
+    number: NonZeroU32,
+}
+
+impl Timer {
+    /// Of the process at this place, its timer of this number, from 1; nothing where there can be none.
+    #[must_use]
+    pub fn new(of: usize, number: u32) -> Option<Timer> {
+        let (of, number) = (of.try_into().ok()?, NonZeroU32::new(number)?);
+        Some(Timer { of, number })
+    }
+
+    /// The place of the process that has set it.
+    #[must_use]
+    pub fn of(self) -> usize {
+        self.of as usize
+    }
+
+    /// Which of that one's timers it is, from 1.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.number.get()
+    }
+}
+
+// Traces have millions of messages.
+const _: () = assert!(size_of::<Message>() <= 32);
 
 impl Message {
     /// The message of this number to its receiver that no process has sent, whatever it tells.
@@ -231,6 +265,7 @@ impl Message {
             of: None,
             gone: false,
             exit: false,
+            timer: None,
         })
     }
 }
@@ -328,7 +363,10 @@ impl Message {
                 number,
             },
             Message::Told(told) => Message::Told(Told {
-                of: told.of.and_then(place),
+                of: told.of.and_then(&place),
+                timer: told
+                    .timer
+                    .and_then(|timer| Timer::new(place(timer.of())?, timer.number())),
                 ..told
             }),
         })

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::reference::Reference;
-use super::{Access, Message, Origin, Process, Signal, Spent, Step, Told, Trace, Value};
+use super::{Access, Message, Origin, Process, Signal, Spent, Step, Timer, Told, Trace, Value};
 use crate::name;
 use crate::ring::Id;
 
@@ -453,6 +453,19 @@ impl Builder {
     }
 
     fn word(&mut self, number: u32, arguments: &[String]) -> Option<Told> {
+        if let [timer] = arguments
+            && timer.starts_with('s')
+        {
+            let (of, which) = self.numbered(timer)?;
+            let timer = Timer::new(of, which.try_into().ok()?)?;
+            return Some(Told {
+                number,
+                of: None,
+                gone: false,
+                exit: false,
+                timer: Some(timer),
+            });
+        }
         let (of, how) = match arguments {
             [] => (None, &[][..]),
             [of, how @ ..] if of == "nobody" => (None, how),
@@ -470,6 +483,7 @@ impl Builder {
             of,
             gone,
             exit,
+            timer: None,
         })
     }
 }

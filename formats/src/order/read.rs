@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::accesses::{Object, To};
 use super::signals::SentSignal;
 use super::{
-    Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Told, Trace, Value, moved,
+    Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Timer, Told, Trace,
+    Value, moved,
 };
 use crate::name;
 use crate::profile::Origin as Whose;
@@ -347,6 +348,7 @@ impl<'r> Reader<'r> {
             Event::OrderToldGone { of } => self.told(me, of, true, false)?,
             Event::OrderToldExit { of } => self.told(me, of, false, true)?,
             Event::OrderToldExitGone { of } => self.told(me, of, true, true)?,
+            Event::OrderTimer { label } => self.timer(me, label)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
             Event::OrderMiss { module } => {
                 let module = self.module(module)?;
@@ -616,12 +618,17 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
+    /// The place of the process whose id has these low bits.
+    fn place_of_low(&mut self, low: u32) -> usize {
+        match self.low.get(&low) {
+            Some(place) => *place,
+            None => self.place(low.into()),
+        }
+    }
+
     /// The message of a label: its sender may tell the sending later, or never.
     fn sent(&mut self, label: Label) -> Result<Message, String> {
-        let from = match self.low.get(&label.from) {
-            Some(from) => *from,
-            None => self.place(label.from.into()),
-        };
+        let from = self.place_of_low(label.from);
         self.sent_until(from, label.number)?;
         let number = label.number;
         Ok(Message::Sent { from, number })
@@ -650,13 +657,30 @@ impl<'r> Reader<'r> {
             Id::Process(of) => Some(self.place(of)),
             _ => None,
         };
-        self.all[me].told += 1;
-        let number = self.all[me].told;
         let told = Told {
-            number,
+            number: self.next_told(me),
             of,
             gone,
             exit,
+            timer: None,
+        };
+        self.deliver(me, Message::Told(told))
+    }
+
+    fn next_told(&mut self, me: usize) -> u32 {
+        self.all[me].told += 1;
+        self.all[me].told
+    }
+
+    /// The message of a timer is delivered.
+    fn timer(&mut self, me: usize, label: Label) -> Result<(), String> {
+        let of = self.place_of_low(label.from);
+        let told = Told {
+            number: self.next_told(me),
+            of: None,
+            gone: false,
+            exit: false,
+            timer: Some(Timer::new(of, label.number).ok_or_else(incomplete)?),
         };
         self.deliver(me, Message::Told(told))
     }

@@ -265,7 +265,7 @@ fn json_of_another_format_is_refused() {
 
 /// Traces of two processes that send to each other and to themselves, receive what has been sent, and time out.
 pub(super) fn traces() -> impl Strategy<Value = Trace> {
-    proptest::collection::vec((0..2usize, 0..7u8), 0..60).prop_map(|choices| {
+    proptest::collection::vec((0..2usize, 0..8u8), 0..60).prop_map(|choices| {
         let mut trace = parsed("{p0, [spawn(p0.1)]}");
         let (mut sent, mut told) = ([0; 2], [0; 2]);
         let mut queues = [Vec::new(), Vec::new()];
@@ -288,6 +288,7 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                         of: Some(1 - me),
                         gone: told[me] % 2 == 0,
                         exit: told[me] % 3 == 0,
+                        timer: None,
                     });
                     steps.push(Step::Deliver(message));
                     queues[me].push(message);
@@ -304,12 +305,25 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                         of: None,
                         gone: false,
                         exit: false,
+                        timer: None,
                     };
                     let value = Value::Term(b"h\x02w\x04datak\0\x02hi".as_slice().into());
                     let number = told.number;
                     steps.push(Step::Content { number, value });
                     steps.push(Step::Deliver(Message::Told(told)));
                     queues[me].push(Message::Told(told));
+                }
+                7 => {
+                    told[me] += 1;
+                    let message = Message::Told(Told {
+                        number: told[me],
+                        of: None,
+                        gone: false,
+                        exit: false,
+                        timer: Timer::new(1 - me, told[me]),
+                    });
+                    steps.push(Step::Deliver(message));
+                    queues[me].push(message);
                 }
                 3 => steps.push(Step::Miss("Elixir.Not.There".into())),
                 _ => steps.push(Step::Timeout),

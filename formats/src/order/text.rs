@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Access, Message, Signal, Spent, Step, Trace};
+use super::{Access, Message, Signal, Spent, Step, Told, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -94,6 +94,12 @@ impl Trace {
     fn word(&self, at: usize, message: &Message) -> String {
         let label = self.message(at, message);
         match message {
+            Message::Told(Told {
+                timer: Some(timer), ..
+            }) => {
+                let timer = self.numbered('s', timer.of(), timer.number().into());
+                format!("{label}, {timer}")
+            }
             Message::Told(told) if told.of.is_some() || told.gone || told.exit => {
                 let of = told.of.map_or("nobody".into(), |of| self.name(of));
                 let exit = if told.exit { ", exit" } else { "" };

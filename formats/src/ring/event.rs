@@ -390,6 +390,9 @@ events! {
     109 = OrderTried, "order_tried", Sites, { label: Label, takes: u64 };
     /// The same of the message of this number, from 1, of those that no process has sent.
     110 = OrderTriedTold, "order_tried_told", Sites, { number: u64, takes: u64 };
+    /// The message of a timer gets into its message queue: `label` names the process that has set the timer, and says which of
+    /// its timers it is.
+    111 = OrderTimer, "order_timer", Order, { label: Label };
 }
 
 impl Event<'_> {

@@ -256,7 +256,7 @@ fn start_timer<'p>(
         _ => return Err(badarg().into()),
     };
     explored::may_start_timer(p)?;
-    let reference = user_timers::start(deadline, receiver, |reference| {
+    let reference = user_timers::start(p.sets_timer(), deadline, receiver, |reference| {
         if !wrap {
             return Message::copy_of(message);
         }

@@ -10,7 +10,7 @@ use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
 use super::replay::stop;
 use super::seq_token::Mark;
-use super::signal::{ANSWER, ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
+use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TracedMessage, deliver_to_peer};
 use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::{Heap, Message};
@@ -179,11 +179,14 @@ impl Process {
             Signal::Message {
                 message,
                 from,
-                clears,
+                sender,
                 number,
             } => {
-                self.arrives((from, number), &message, false);
-                let mark = if clears { Mark::CLEARS } else { Mark::KEEPS };
+                self.arrives((sender, from, number), &message, false);
+                let mark = match sender {
+                    Sender::Process => Mark::CLEARS,
+                    Sender::Runtime | Sender::Timer => Mark::KEEPS,
+                };
                 self.mailbox.push(message, mark);
             }
             Signal::Traced(traced) => self.handle_traced(*traced),
@@ -193,7 +196,8 @@ impl Process {
                 priority,
             } => {
                 if let Some(before_others) = self.through_alias((alias, priority)) {
-                    self.arrives((SYSTEM, 0), &message, before_others);
+                    let sender = (Sender::Runtime, SYSTEM, 0);
+                    self.arrives(sender, &message, before_others);
                     self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
             }
@@ -239,7 +243,8 @@ impl Process {
             .token
             .map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
         if order::is_asked() {
-            self.delivers(Source::of(traced.from, traced.number), before_others);
+            let source = Source::of(Sender::Process, traced.from, traced.number);
+            self.delivers(source, before_others);
         }
         self.mailbox.put(traced.message, mark, before_others);
     }
@@ -282,13 +287,23 @@ impl Process {
 
     /// A message goes into the queue, with or without priority.
     #[inline]
-    fn arrives(&self, (from, number): (Pid, u32), message: &Message, priority: bool) {
+    fn arrives(
+        &self,
+        (sender, from, number): (Sender, Pid, u32),
+        message: &Message,
+        priority: bool,
+    ) {
         if order::is_asked() {
             if number == OUTSIDE {
                 self.tell_content(message.term());
             }
-            self.delivers(Source::of(from, number), priority);
+            self.delivers(Source::of(sender, from, number), priority);
         }
+        let from = if sender == Sender::Timer {
+            SYSTEM
+        } else {
+            from
+        };
         self.report_received(from, message);
     }
 

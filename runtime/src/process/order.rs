@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::Process;
 use super::explored;
 use super::probe::probes;
-use super::signal::{ANSWER, ExitSignal, OUTSIDE, TIMER};
+use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TIMER};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -89,13 +89,23 @@ pub(crate) struct Sending {
     pub(crate) number: u32,
 }
 
+/// A timer that a process has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) by: Pid,
+    /// Which of its timers, where the order is asked for; else, and in an explored run, 0.
+    pub(crate) number: u32,
+}
+
 /// Where a message comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A process has sent it.
     Sent(Sending),
-    /// No process has: it tells of `of`, if of any, and that it was gone already. It is an exit signal, or of a monitor,
-    /// a timer or a port.
+    /// A timer has, which a process had set.
+    Timer(Setting),
+    /// No process has: it tells of `of`, if of any, and that it was gone already. It is an exit signal, or of a monitor
+    /// or a port, or of a timer that is not known.
     Told {
         of: Option<Pid>,
         is_gone: bool,
@@ -130,8 +140,9 @@ impl Source {
     }
 
     /// The source of a message that carries this number: 0 where no process has sent it.
-    pub(crate) fn of(from: Pid, number: u32) -> Source {
+    pub(crate) fn of(sender: Sender, from: Pid, number: u32) -> Source {
         match number {
+            _ if sender == Sender::Timer => Source::Timer(Setting { by: from, number }),
             0 | OUTSIDE => Source::NOTICE,
             TIMER => Source::Told {
                 of: Some(from),
@@ -162,6 +173,8 @@ pub(crate) enum Told {
         is_gone: bool,
         is_exit: bool,
     },
+    /// The message of a timer is delivered.
+    Timer(Setting),
     /// What is delivered next gets to this place.
     Ahead(usize),
     Timeout,
@@ -270,6 +283,8 @@ pub(crate) struct Own {
     pub(super) given: Option<HeapMessage>,
     /// How many references and unique integers it has made.
     named: u64,
+    /// How many timers it has set.
+    timers: u32,
     /// What it does while others stand still.
     pub(super) answers: Answers,
     /// A signal has ended it.
@@ -308,6 +323,7 @@ impl Own {
                 }
                 let told = match source {
                     Source::Sent(sending) => Told::Delivery(sending),
+                    Source::Timer(setting) => Told::Timer(setting),
                     Source::Told {
                         of,
                         is_gone,
@@ -396,6 +412,20 @@ impl Process {
         self.follow_step(Step::Send(number));
         self.has_answered();
         number
+    }
+
+    /// It sets a timer.
+    pub(crate) fn sets_timer(&self) -> Setting {
+        let number = match is_asked() && !explored::is_on() {
+            true => {
+                let own = &mut *self.own_order();
+                own.timers = own.timers.wrapping_add(1).max(1);
+                own.timers
+            }
+            false => 0,
+        };
+        let by = self.pid();
+        Setting { by, number }
     }
 
     /// Tells what has been put off until its next step: it makes none for now.

@@ -14,7 +14,7 @@ use super::probe::{self, PROCS};
 use super::refs::RefNumbers;
 use super::seq_token::Mark;
 use super::shared::lookup;
-use super::signal::TracedMessage;
+use super::signal::{Sender, TracedMessage};
 use super::{ProcShared, Process, Signal, WaitFor, trace_flags};
 use crate::heap::{Literals, Message, size};
 use crate::sched::ptab;
@@ -126,7 +126,10 @@ impl Process {
             return Some(words);
         };
         if is_numbered {
-            self.delivers(Source::of(message.from, message.number), before_others);
+            self.delivers(
+                Source::of(Sender::Process, message.from, message.number),
+                before_others,
+            );
         }
         if is_placed {
             self.lay(message.term, words, before_others);

@@ -16,6 +16,7 @@ mod spent;
 pub(crate) mod stop;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod tries;
 mod watch;
 
@@ -32,7 +33,7 @@ use parking_lot::{Mutex, RwLock};
 use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
-use super::signal::{ANSWER, ExitSignal as Exit, OUTSIDE};
+use super::signal::{ANSWER, ExitSignal as Exit, OUTSIDE, Sender};
 use super::turns;
 use super::{Control, Exiting, Process, Signal, exists};
 use crate::hash::HashMap;
@@ -47,6 +48,7 @@ use identities::Identities;
 pub(crate) use identities::last_port;
 pub(super) use identities::{last_pid, pid_of_child, pid_of_root};
 pub(crate) use spent::tell_spent;
+pub(crate) use timers::{Receiver, receiver_of_timer};
 use tries::Trial;
 pub(crate) use tries::Tries;
 
@@ -67,6 +69,8 @@ struct Plan {
     progress: AtomicU64,
     has_differed: AtomicBool,
     accesses: access::All,
+    /// Made when it is asked for first.
+    timers: OnceLock<timers::Receivers>,
     /// Who waits, where the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
     /// Who has spent another number than in the recorded run.
@@ -212,6 +216,7 @@ impl Plan {
             identities: Identities::of(&trace),
             contents: answers::contents(&trace),
             accesses: access::All::of(&trace),
+            timers: OnceLock::new(),
             trace,
             goes_on,
             stop,
@@ -231,6 +236,11 @@ impl Plan {
         processes.position(|process| process.origin == origin)
     }
 
+    /// A process of it has not followed, and runs free.
+    fn has_gone_free(&self) -> bool {
+        self.goes_on && self.has_differed.load(Ordering::Relaxed)
+    }
+
     fn index(&self, pid: Pid) -> Option<usize> {
         self.indexes.read().get(&pid).copied()
     }
@@ -241,8 +251,19 @@ impl Plan {
             (Message::Sent { from, number }, Source::Sent(sending)) => {
                 sending.number == *number && self.index(sending.from) == Some(*from)
             }
+            (Message::Told(told), Source::Timer(set)) => match told.timer {
+                Some(timer) => {
+                    timer.number() == set.number && self.index(set.by) == Some(timer.of())
+                }
+                None => told.of.is_none() && !told.exit,
+            },
             (
-                Message::Told(Told { of, exit, .. }),
+                Message::Told(Told {
+                    of,
+                    exit,
+                    timer: None,
+                    ..
+                }),
                 Source::Told {
                     of: now,
                     is_gone,
@@ -253,9 +274,8 @@ impl Plan {
                 // A name that nobody has any more tells of nobody.
                 exit == is_exit && (now == *of || now.is_none() && *is_gone)
             }
-            (Message::Sent { .. }, Source::Told { .. }) | (Message::Told(_), Source::Sent(_)) => {
-                false
-            }
+            (Message::Sent { .. }, Source::Timer(_) | Source::Told { .. })
+            | (Message::Told(_), Source::Sent(_) | Source::Told { .. }) => false,
         }
     }
 
@@ -365,6 +385,7 @@ impl Follows {
             Message::Told(Told {
                 of: None,
                 gone: false,
+                timer: None,
                 ..
             })
         );
@@ -435,8 +456,13 @@ impl Process {
     pub(super) fn source_of(&self, signal: &Signal) -> Option<Source> {
         match signal {
             Signal::Message { number: ANSWER, .. } => None,
-            Signal::Message { from, number, .. } => Some(Source::of(*from, *number)),
-            Signal::Traced(traced) => Some(Source::of(traced.from, traced.number)),
+            Signal::Message {
+                from,
+                sender,
+                number,
+                ..
+            } => Some(Source::of(*sender, *from, *number)),
+            Signal::Traced(traced) => Some(Source::of(Sender::Process, traced.from, traced.number)),
             Signal::AliasMessage { .. } => Some(Source::NOTICE),
             Signal::Exit(exit) if exit.traps == Some(false) => None,
             Signal::Exit(exit) => Some(Source::exit_of(exit.from.pid(), exit.reason.term())),

@@ -6,6 +6,7 @@
 
 use beamline_formats::ring::SignalKind;
 
+use super::order::Setting;
 use super::placed::ByAlias;
 use super::refs::RefNumbers;
 use super::seq_token::Token;
@@ -25,6 +26,17 @@ pub(super) const OUTSIDE: u32 = u32::MAX - 1;
 /// In the place of a sending's number: a message of a timer, which is a process in an explored run.
 pub(super) const TIMER: u32 = u32::MAX - 2;
 
+/// Who sends a message, beside the process that it is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// That process, which has no sequential trace token: who takes the message has none any more.
+    Process,
+    /// The runtime, as if it were from that process.
+    Runtime,
+    /// A timer that this process has set: its number is which of the process's timers.
+    Timer,
+}
+
 /// A function that runs in the context of the receiver; without a process when it is gone.
 pub(crate) type Request = Box<dyn FnOnce(Option<&mut Process>) + Send>;
 
@@ -35,8 +47,7 @@ pub(crate) enum Signal {
         message: Message,
         /// Who sent it; [`SYSTEM`] for messages of the runtime's own.
         from: Pid,
-        /// Who takes it has no sequential trace token any more: its sender had none.
-        clears: bool,
+        sender: Sender,
         /// Which of its sender's sendings it is, where the order is asked for; else, and for messages of the runtime's
         /// own, 0; or [`ANSWER`], [`OUTSIDE`] or [`TIMER`].
         number: u32,
@@ -205,18 +216,17 @@ impl Signal {
         Signal::Message {
             message: Message::copy_of(term),
             from,
-            clears: false,
+            sender: Sender::Runtime,
             number: ANSWER,
         }
     }
 
     /// The same, of a message that is made already.
     pub(crate) fn own(message: Message, from: Pid) -> Signal {
-        let clears = false;
         Signal::Message {
             message,
             from,
-            clears,
+            sender: Sender::Runtime,
             number: 0,
         }
     }
@@ -226,18 +236,28 @@ impl Signal {
         Signal::Message {
             message,
             from: SYSTEM,
-            clears: false,
+            sender: Sender::Runtime,
             number: OUTSIDE,
         }
     }
 
-    /// The same, of a timer that this process stands for.
+    /// The same, of a timer for which this process stands.
     pub(super) fn of_timer(message: Message, process: Pid) -> Signal {
         Signal::Message {
             message,
             from: process,
-            clears: false,
+            sender: Sender::Runtime,
             number: TIMER,
+        }
+    }
+
+    /// The same, of a timer that this process has set, as that one of its timers.
+    pub(super) fn of_set_timer(message: Message, Setting { by, number }: Setting) -> Signal {
+        Signal::Message {
+            message,
+            from: by,
+            sender: Sender::Timer,
+            number,
         }
     }
 
@@ -272,7 +292,7 @@ impl Signal {
             None => Signal::Message {
                 message,
                 from,
-                clears: true,
+                sender: Sender::Process,
                 number,
             },
             token => Signal::Traced(Box::new(TracedMessage {

@@ -551,6 +551,7 @@ fn timers_go_off_and_are_cancelled() {
         send_after(40, am::error);
         send_after(1, am::ok);
         let reference = crate::process::user_timers::start(
+            p.sets_timer(),
             sched::timers::deadline_after(60_000),
             crate::process::user_timers::Receiver::Pid(pid),
             |_| crate::heap::Message::copy_of(am::value.term()),

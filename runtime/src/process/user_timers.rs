@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 
 use crate::heap::Message;
 use crate::process::explored;
+use crate::process::order::Setting;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{Named, whereis};
+use crate::process::replay::{self, Receiver as Recorded};
 use crate::process::{ProcShared, SYSTEM, Signal, TimerState, lookup, send};
 use crate::sched::ptab::pin;
 use crate::sched::timers;
@@ -26,6 +28,7 @@ pub(crate) enum Receiver {
 
 struct UserTimer {
     receiver: Receiver,
+    set: Setting,
     message: Message,
     when: When,
 }
@@ -39,6 +42,9 @@ enum When {
     Paused(u64),
 }
 
+/// So long waits a timer of a recorded run whose receiver is not there yet.
+const LATER_NS: u64 = 1_000_000;
+
 const SHARDS: usize = 64;
 type Shard = Mutex<HashMap<RefNumbers, UserTimer>>;
 
@@ -48,9 +54,10 @@ fn shard(reference: RefNumbers) -> &'static Shard {
     &shards[reference[0] as usize % SHARDS]
 }
 
-/// Sets a timer for `deadline_ns`; `message` is made with the reference that names the timer. One for a
+/// Has a timer, which is set so, go off at `deadline_ns`; `message` is made with the reference that names the timer. One for a
 /// process that is gone is none.
 pub(crate) fn start(
+    set: Setting,
     deadline_ns: u64,
     receiver: Receiver,
     message: impl FnOnce(RefNumbers) -> Message,
@@ -59,6 +66,7 @@ pub(crate) fn start(
     let mut shard = shard(reference).lock();
     let timer = UserTimer {
         receiver,
+        set,
         message: message(reference),
         when: When::Paused(deadline_ns.saturating_sub(monotonic_ns())),
     };
@@ -74,9 +82,15 @@ pub(crate) fn start(
     reference
 }
 
-/// Cancels a timer; the milliseconds that were left.
+/// Cancels a timer; the milliseconds that were left. One whose message came in a recorded run that is followed had gone off
+/// by then.
 pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
-    let timer = shard(reference).lock().remove(&reference)?;
+    let mut shard = shard(reference).lock();
+    if replay::receiver_of_timer(shard.get(&reference)?.set).is_some() {
+        return None;
+    }
+    let timer = shard.remove(&reference)?;
+    drop(shard);
     explored::falls_due(reference);
     if let When::At(_, Some(wheel)) = timer.when {
         timers::cancel(wheel);
@@ -115,6 +129,15 @@ impl UserTimer {
         match self.receiver {
             Receiver::Pid(pid) => lookup(pid, &pin()).map_or(TimerState::Gone, then),
             Receiver::Name(_) => else_,
+        }
+    }
+
+    /// Whom it sent its message to in a recorded run that is followed, if it is for a name: who has the name at which time
+    /// is chance.
+    fn recorded_receiver(&self) -> Option<Recorded> {
+        match self.receiver {
+            Receiver::Name(_) => replay::receiver_of_timer(self.set),
+            Receiver::Pid(_) => None,
         }
     }
 
@@ -185,13 +208,26 @@ pub(crate) fn fire(reference: RefNumbers) {
 
 /// A timer goes off; with the end of this process, where it is one.
 pub(crate) fn go_off(reference: RefNumbers, process: Option<Pid>) {
-    let Some(timer) = shard(reference).lock().remove(&reference) else {
+    let mut shard = shard(reference).lock();
+    let Some(timer) = shard.get_mut(&reference) else {
         return;
     };
+    let receiver = match timer.recorded_receiver() {
+        Some(Recorded::Later) => {
+            timer.run(reference, monotonic_ns().saturating_add(LATER_NS));
+            return;
+        }
+        Some(Recorded::Process(pid)) => Some(pid),
+        None => timer.receiver.process(),
+    };
+    let timer = shard.remove(&reference);
+    drop(shard);
+    let Some(timer) = timer else { return };
     timer.forget(reference);
-    if let Some(pid) = timer.receiver.process() {
+    if let Some(pid) = receiver {
         let signal = match process {
             Some(process) => Signal::of_timer(timer.message, process),
+            None if timer.set.number != 0 => Signal::of_set_timer(timer.message, timer.set),
             None => Signal::own(timer.message, SYSTEM),
         };
         // Gone: then nobody waits for it.

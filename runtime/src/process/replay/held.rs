@@ -37,7 +37,7 @@ impl Held {
         self.next += 1;
         let sender = match source {
             Source::Sent(sending) => plan.index(sending.from).map(|from| (from, sending.number)),
-            Source::Told { .. } => None,
+            Source::Timer(_) | Source::Told { .. } => None,
         };
         match sender {
             Some(sender) => drop(self.sent.insert(sender, at)),

@@ -241,7 +241,7 @@ impl Process {
         let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
             return;
         };
-        if let Source::Told { .. } = source {
+        if let Source::Timer(_) | Source::Told { .. } = source {
             follows.cursor.told += 1;
             let (to, number) = (follows.cursor.process, follows.cursor.told);
             if plan.stops_at(|at| at == Stop::Told { to, number }) {

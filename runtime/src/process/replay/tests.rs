@@ -1,7 +1,7 @@
 //! The choices of Algorithm 1, as a receiver makes them.
 
 use super::*;
-use crate::process::order::Sending;
+use crate::process::order::{Sending, Setting};
 
 /// `p3` of Figure 1 as a log, with its parent and the two that send to it.
 const FIGURE: &str = "\
@@ -113,6 +113,30 @@ fn an_exit_signal_and_the_message_of_a_monitor_are_two_messages() {
     assert!(plan.receive(&mut cursor, 0));
     assert!(cursor.deliver(&plan, &down, 0));
     assert!(plan.receive(&mut cursor, 0));
+}
+
+#[test]
+fn messages_of_timers_are_told_apart() {
+    let plan = plan("{p0, [spawn(p0.1), receive(t0:1, s0.1:2), receive(t0:2)]}");
+    let mut cursor = plan.cursor(0);
+    assert_eq!(cursor.make(&plan, Step::Spawn(PIDS[1])), Ok(()));
+    let set = |by, number| Setting { by, number };
+    let steps = &plan.trace.processes[0].steps;
+    let due = cursor.due(steps).expect("a message");
+    for other in [set(PIDS[1], 1), set(PIDS[0], 2)] {
+        assert!(!plan.is(due, &Source::Timer(other)));
+        assert_eq!(plan.receiver_of_timer(other), None);
+    }
+    assert!(!plan.is(due, &Source::NOTICE));
+    assert_eq!(
+        plan.receiver_of_timer(set(PIDS[1], 2)),
+        Some(Receiver::Process(PIDS[0]))
+    );
+    let timer = Source::Timer(set(PIDS[1], 2));
+    assert!(cursor.deliver(&plan, &timer, 0));
+    assert!(plan.receive(&mut cursor, 0));
+    // A log need not say which timer it is.
+    assert!(cursor.deliver(&plan, &Source::Timer(set(PIDS[1], 1)), 0));
 }
 
 #[test]

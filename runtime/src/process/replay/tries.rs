@@ -275,7 +275,7 @@ impl Process {
 
 impl Plan {
     /// The process that follows the recorded one, if it has been made.
-    fn pid(&self, process: usize) -> Option<Pid> {
+    pub(super) fn pid(&self, process: usize) -> Option<Pid> {
         let indexes = self.indexes.read();
         let mut all = indexes.iter();
         all.find_map(|(pid, index)| (*index == process).then_some(*pid))

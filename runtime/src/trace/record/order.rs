@@ -13,7 +13,7 @@ use crate::loader::module::Mfa;
 use crate::process::Process;
 use crate::process::access::{Access, Part, Shared, Touch};
 use crate::process::answer;
-use crate::process::order::{self, Aside, RECORDED, SITED, Sending, Told, Tried};
+use crate::process::order::{self, Aside, RECORDED, SITED, Sending, Setting, Told, Tried};
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
 
@@ -187,6 +187,9 @@ pub(crate) fn event_of(
             is_gone,
             is_exit,
         } => RingEvent::order_told(of_id(of), is_gone, is_exit),
+        Told::Timer(Setting { by, number }) => RingEvent::OrderTimer {
+            label: label_of(Sending { from: by, number }),
+        },
         Told::Ahead(at) => RingEvent::OrderAhead { at: at as u64 },
         Told::Timeout => RingEvent::OrderTimeout {},
         Told::Miss(module) => RingEvent::OrderMiss {

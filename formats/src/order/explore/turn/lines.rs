@@ -75,6 +75,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             of: Some(of),
             gone: false,
             exit,
+            timer: None,
         };
         all.push(Untold {
             to,
@@ -126,6 +127,7 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
             of,
             gone: true,
             exit: false,
+            timer: None,
         };
         lines[to].entry(of).or_default().push(Message::Told(told));
         causes.tells_gone(to, *number, known);
