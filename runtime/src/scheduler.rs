@@ -291,19 +291,11 @@ impl Scheduler {
         // SAFETY: S1: its time slice has begun.
         let home = unsafe { shared.take_home() };
         let mut p = home.expect("a process that is queued rests at home");
-        let (before, mut fcalls) = (p.reductions(), p.fcalls.get());
+        let (before, fcalls) = (p.reductions(), p.fcalls.get());
         let watched = sysmon::slice_begins(&p);
         totals::slice_begins(&p);
-        let outcome = loop {
-            // SAFETY: P2: the scheduler's registers outlive the time slice.
-            let outcome = unsafe { run_slice(&mut p, x) };
-            if !p.has_spent_slice(outcome) || fcalls - p.fcalls.get() >= LEAST_TURN_REDS {
-                break outcome;
-            }
-            // It has just begun its turn. To put it behind others would only have another scheduler woken for it.
-            p.rests(outcome);
-            fcalls += CONTEXT_REDS;
-        };
+        // SAFETY: P2: the scheduler's registers outlive the time slice.
+        let outcome = unsafe { run_slice(&mut p, x) };
         if let Some(watched) = watched {
             sysmon::slice_ended(&p, &watched);
         }

@@ -392,19 +392,10 @@ impl Process {
     /// if it waits or is on a dirty scheduler meanwhile: whether it does is chance, and so would be what calls give up at
     /// the end of a slice.
     pub(crate) fn rests(&self, outcome: Outcome) {
-        if self.spends_slice(outcome) || !order::is_asked() {
+        let yields = outcome == Outcome::Yield && self.wait_for == WaitFor::Signal;
+        if yields && self.fcalls.get() <= 0 || !order::is_asked() {
             self.new_slice();
         }
-    }
-
-    fn spends_slice(&self, outcome: Outcome) -> bool {
-        let yields = outcome == Outcome::Yield && self.wait_for == WaitFor::Signal;
-        yields && self.fcalls.get() <= 0
-    }
-
-    /// Whether it ends a time slice that may have lasted for many turns, as the order of a run is recorded.
-    pub(crate) fn has_spent_slice(&self, outcome: Outcome) -> bool {
-        order::is_only_recorded() && self.spends_slice(outcome)
     }
 
     /// Whether a time slice begins here, rather than one that goes on.
