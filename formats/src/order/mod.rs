@@ -260,13 +260,20 @@ const _: () = assert!(size_of::<Message>() <= 32);
 impl Message {
     /// The message of this number to its receiver that no process has sent, whatever it tells.
     fn told(number: u32) -> Message {
-        Message::Told(Told {
+        Message::Told(Told::of_nobody(number))
+    }
+}
+
+impl Told {
+    /// The message of this number, which tells of nobody.
+    fn of_nobody(number: u32) -> Told {
+        Told {
             number,
             of: None,
             gone: false,
             exit: false,
             timer: None,
-        })
+        }
     }
 }
 

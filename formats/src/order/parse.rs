@@ -459,11 +459,8 @@ impl Builder {
             let (of, which) = self.numbered(timer)?;
             let timer = Timer::new(of, which.try_into().ok()?)?;
             return Some(Told {
-                number,
-                of: None,
-                gone: false,
-                exit: false,
                 timer: Some(timer),
+                ..Told::of_nobody(number)
             });
         }
         let (of, how) = match arguments {

@@ -675,12 +675,10 @@ impl<'r> Reader<'r> {
     /// The message of a timer is delivered.
     fn timer(&mut self, me: usize, label: Label) -> Result<(), String> {
         let of = self.place_of_low(label.from);
+        let timer = Timer::new(of, label.number).ok_or_else(incomplete)?;
         let told = Told {
-            number: self.next_told(me),
-            of: None,
-            gone: false,
-            exit: false,
-            timer: Some(Timer::new(of, label.number).ok_or_else(incomplete)?),
+            timer: Some(timer),
+            ..Told::of_nobody(self.next_told(me))
         };
         self.deliver(me, Message::Told(told))
     }

@@ -300,13 +300,7 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 }),
                 6 => {
                     told[me] += 1;
-                    let told = Told {
-                        number: told[me],
-                        of: None,
-                        gone: false,
-                        exit: false,
-                        timer: None,
-                    };
+                    let told = Told::of_nobody(told[me]);
                     let value = Value::Term(b"h\x02w\x04datak\0\x02hi".as_slice().into());
                     let number = told.number;
                     steps.push(Step::Content { number, value });
@@ -316,11 +310,8 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 7 => {
                     told[me] += 1;
                     let message = Message::Told(Told {
-                        number: told[me],
-                        of: None,
-                        gone: false,
-                        exit: false,
                         timer: Timer::new(1 - me, told[me]),
+                        ..Told::of_nobody(told[me])
                     });
                     steps.push(Step::Deliver(message));
                     queues[me].push(message);

@@ -337,8 +337,8 @@ impl Made {
         }
     }
 
-    /// Its access is made.
-    fn is_made(&self) {
+    /// It makes its next access.
+    fn makes_next(&self) {
         // Only the process itself counts them.
         let number = self.own.made.load(Ordering::Relaxed) + 1;
         self.own.made.store(number, Ordering::Release);
@@ -411,7 +411,7 @@ impl Process {
         self.tell_access(number, touches);
         match is_recorded() {
             true => self.record_access(touches),
-            false => self.own_order().accesses(self.pid()).is_made(),
+            false => self.own_order().accesses(self.pid()).makes_next(),
         }
         if is_followed() {
             self.follow_access(number);
@@ -431,7 +431,7 @@ impl Process {
             own.tell_rest(pid);
             own.accesses(pid).tell(after);
         }
-        own.accesses(pid).is_made();
+        own.accesses(pid).makes_next();
     }
 
     /// Tells of its access of this number all that nobody needs to know who follows it, where that is asked for.
