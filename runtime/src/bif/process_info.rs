@@ -5,6 +5,7 @@ use super::flags::{max_heap_map, queue_data_name};
 use super::process::{ask_and_await, reply};
 use super::{Next, bifs, calls_again};
 use crate::heap::{Heap, Message};
+use crate::process::answer::are_written_alike;
 use crate::process::explored::Info;
 use crate::process::refs::make_ref;
 use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options};
@@ -221,11 +222,17 @@ fn told(p: &Process, by: &Process, items: Term<'_>, form: Form) -> Message {
     })
 }
 
-/// The items, as they were asked for.
+/// The items, as they were asked for; in a replay, with the recorded values.
 fn info<'p>(p: &'p Process, items: Term<'_>, form: Form) -> Term<'p> {
+    let recorded = p.recorded_in_hand();
     let mut pairs = Vec::new();
     for item in items.list_iter().flatten() {
-        let Some(value) = value_of(p, item, form, false) else {
+        let value = value_of(p, item, form, false);
+        let value = match &recorded {
+            None => value,
+            Some(recorded) => as_recorded(p, item, value, recorded.term()),
+        };
+        let Some(value) = value else {
             if form == Form::One {
                 return Term::NIL;
             }
@@ -238,6 +245,29 @@ fn info<'p>(p: &'p Process, items: Term<'_>, form: Form) -> Term<'p> {
         Form::One => pairs[0],
         _ => p.list(&pairs),
     }
+}
+
+/// The value of an item in a recorded answer: `value`, if it is the same, so that the answer is made of the same words.
+fn as_recorded<'p>(
+    p: &'p Process,
+    item: Term<'_>,
+    value: Option<Term<'p>>,
+    recorded: Term<'_>,
+) -> Option<Term<'p>> {
+    let recorded = recorded_value(item, recorded)?;
+    Some(match value {
+        Some(value) if are_written_alike(value, recorded) => value,
+        _ => p.copy_in(recorded),
+    })
+}
+
+/// The value of an item in a recorded answer, which is a pair, a list of pairs, or an empty list.
+fn recorded_value<'r>(item: Term<'_>, recorded: Term<'r>) -> Option<Term<'r>> {
+    let value_in = |pair: Term<'r>| match pair.as_tuple()?.elements() {
+        [name, value] if are_written_alike(*name, item) => Some(*value),
+        _ => None,
+    };
+    value_in(recorded).or_else(|| recorded.list_iter().flatten().find_map(value_in))
 }
 
 /// The value of an item; `None` for a name that is not there, where that is not said.

@@ -132,7 +132,7 @@ pub(crate) fn done<'p>(
     }
     if let Some(recorded) = p.recorded_message(native) {
         return Ok(match &answer {
-            Ok(answer) if written(*answer) == written(recorded.term()) => *answer,
+            Ok(answer) if are_written_alike(*answer, recorded.term()) => *answer,
             _ => p.attach(recorded),
         });
     }
@@ -176,6 +176,11 @@ pub(crate) fn checked<'p, E>(
 
 fn written(term: Term<'_>) -> Option<Vec<u8>> {
     (WRITTEN.get().write)(term)
+}
+
+/// Whether both are the same to a recording.
+pub(crate) fn are_written_alike(a: Term<'_>, b: Term<'_>) -> bool {
+    a.same(b) || written(a) == written(b)
 }
 
 /// The size of a term in the external term format, and its checksum.
@@ -240,25 +245,27 @@ pub(crate) fn given_alone(
 }
 
 /// The recorded answer to a question of the process about itself. Mostly it is the same now: then it is made of the same
-/// words.
+/// words. What makes the answer may take [`Process::recorded_in_hand`] and give that itself.
 fn told_again(
     p: &mut Process,
     recorded: Message,
     call: fn(&mut Process) -> Next,
     reds: i64,
 ) -> Next {
+    p.own_order().given = Some(recorded);
     let next = identity::without(|| call(p));
-    if matches!(next, Next::Return) {
-        p.fcalls.set(reds);
-        if written(p.x(0)) != written(recorded.term()) {
-            p.set_x(0, p.attach(recorded));
-        }
-        return Next::Return;
-    }
+    let left = p.recorded_in_hand();
     if matches!(next, Next::Exit(_)) {
         return next;
     }
-    p.set_x(0, p.attach(recorded));
+    if matches!(next, Next::Return) {
+        p.fcalls.set(reds);
+    }
+    if let Some(recorded) = left
+        && !(matches!(next, Next::Return) && are_written_alike(p.x(0), recorded.term()))
+    {
+        p.set_x(0, p.attach(recorded));
+    }
     Next::Return
 }
 
@@ -298,7 +305,7 @@ impl Process {
         Some(Message::copy_of(recorded))
     }
 
-    /// The recorded answer to what it is about to ask another process.
+    /// The recorded answer to what it is about to ask another process or itself.
     pub(crate) fn recorded_in_hand(&self) -> Option<Message> {
         if !is_followed() {
             return None;

@@ -279,7 +279,7 @@ pub(crate) struct Own {
     pub(super) integer: i64,
     /// The function for which it waits until another process has answered.
     pub(super) awaits: Option<&'static answer::Native>,
-    /// The recorded answer to what it is about to ask another process.
+    /// The recorded answer to what it is about to ask another process or itself.
     pub(super) given: Option<HeapMessage>,
     /// How many references and unique integers it has made.
     named: u64,
