@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 
 use super::registry::{Named, whereis};
-use super::{Process, Signal, exists, send};
+use super::{Process, Signal, answer, exists, send};
 use crate::sys::chance::clock::system_ns;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, View, am};
@@ -70,6 +70,9 @@ impl SystemLogger {
     }
 }
 
+/// When something was logged is recorded, as if the process had asked for it.
+static TIME: answer::Native = answer::Native::new("os", "system_time", 1);
+
 /// Logs an error of `p`: `format` as `io_lib:format/2` takes it, with a list of arguments.
 pub(crate) fn log_error<'p>(p: &'p Process, format: &str, args: Term<'p>) {
     log(p, am::error, format, args);
@@ -80,6 +83,7 @@ pub(crate) fn log_warning<'p>(p: &'p Process, format: &str, args: Term<'p>) {
     log(p, am::warning, format, args);
 }
 
+/// The report is one of the sendings of `p`, so that the order of a run says when it comes.
 fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
     let tag = [
         (am::emulator.term(), Term::bool(true)),
@@ -89,7 +93,7 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
         (am::error_logger.term(), map::from_pairs(p, &tag)),
         (am::gl.term(), p.group_leader.get().term()),
         (am::pid.term(), p.pid().term()),
-        (am::time.term(), p.integer(system_ns() / 1000)),
+        (am::time.term(), time(p)),
     ];
     let message = p.tuple(&[
         am::log.term(),
@@ -98,9 +102,10 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
         args,
         map::from_pairs(p, &meta),
     ]);
-    let sent = SystemLogger::current()
-        .receiver()
-        .is_some_and(|logger| send(logger, Signal::message(message, p.pid())).is_ok());
+    let sent = SystemLogger::current().receiver().is_some_and(|logger| {
+        let number = p.next_sending(logger);
+        send(logger, Signal::sent(message, p.pid(), None, number)).is_ok()
+    });
     if !sent {
         complain!(
             "{} in process <0.{}.{}> (no logger): {format}",
@@ -108,6 +113,16 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
             p.pid().number(),
             p.pid().serial()
         );
+    }
+}
+
+/// In microseconds.
+fn time(p: &Process) -> Term<'_> {
+    let now = answer::given(p, &TIME, || {
+        Ok::<_, std::convert::Infallible>(p.integer(system_ns() / 1000))
+    });
+    match now {
+        Ok(now) => now,
     }
 }
 
