@@ -334,6 +334,14 @@ pub enum WaitTimeout {
     BadTimeout,
 }
 
+/// A receive's time to wait, unless it is for ever; nothing where it is none.
+pub(crate) fn milliseconds(timeout: Term<'_>) -> Option<u32> {
+    match timeout.view() {
+        View::Small(time) => u32::try_from(time).ok(),
+        _ => None,
+    }
+}
+
 impl Process {
     /// The message at the save pointer, for the instructions up to [`Process::next_message`] or
     /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_suspended`] on `None`. May
@@ -514,11 +522,7 @@ impl Process {
             self.wait();
             return WaitTimeout::Wait;
         }
-        let milliseconds = match timeout.view() {
-            View::Small(n) => u32::try_from(n).ok(),
-            _ => None,
-        };
-        let Some(milliseconds) = milliseconds else {
+        let Some(milliseconds) = milliseconds(timeout) else {
             self.mailbox.restart();
             return WaitTimeout::BadTimeout;
         };

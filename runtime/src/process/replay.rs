@@ -498,13 +498,19 @@ impl Process {
         }
     }
 
-    /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run.
-    pub(crate) fn awaits_turn(&self) -> bool {
+    /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run. One
+    /// that is left with an error, `by_error`, waits for no more than what came before the next step.
+    pub(crate) fn awaits_turn(&self, by_error: impl FnOnce() -> bool) -> bool {
         if explored::is_on() && self.awaits_end() {
             self.looks_at_held();
         }
-        order::is_followed() && self.turn() == Turn::Wait
-            || explored::is_on() && self.waits_for_its_end()
+        let waits = order::is_followed()
+            && match self.turn() {
+                Turn::Due => true,
+                Turn::Wait => !by_error(),
+                Turn::Free | Turn::Timeout => false,
+            };
+        waits || explored::is_on() && self.waits_for_its_end()
     }
 
     /// Whether its receive timed out in the recorded run.

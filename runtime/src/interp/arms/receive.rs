@@ -5,30 +5,48 @@ use std::ops::ControlFlow;
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
 use crate::interp::regs::Regs;
-use crate::process::{Outcome, Process, Saved, Tries, WaitTimeout, explored, order, turns};
+use crate::process::{
+    Outcome, Process, Saved, Tries, WaitTimeout, explored, milliseconds, order, turns,
+};
 use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// Whether the receive in which the process looks at messages can time out: one that waits for `infinity` cannot.
 ///
 /// # Safety
-/// I1, P2: the process runs in `r`, and has not left the receive. No register but those of the stack, which it has still, holds
-/// a time.
+/// As of [`time_of_wait`].
 #[cold]
 unsafe fn has_time(r: &Regs<'_>) -> bool {
-    let Some(wait) = place_of_wait(r.p) else {
-        return false;
-    };
+    // SAFETY: by contract.
+    let time = unsafe { time_of_wait(r) };
+    op_of_wait(r.p) == Some(Op::Timeout) || time.is_some_and(|time| time != am::infinity)
+}
+
+/// Whether the receive in which the process looks at messages is left with an error when it has looked at all: its time
+/// to wait is none.
+///
+/// # Safety
+/// As of [`time_of_wait`].
+#[cold]
+unsafe fn has_bad_time(r: &Regs<'_>) -> bool {
+    // SAFETY: by contract.
+    let time = unsafe { time_of_wait(r) };
+    time.is_some_and(|time| time != am::infinity && milliseconds(time).is_none())
+}
+
+/// How long the receive in which the process looks at messages waits, if it says a time.
+///
+/// # Safety
+/// I1, P2: the process runs in `r`, and has not left the receive. No register but those of the stack, which it has still, holds
+/// a time.
+unsafe fn time_of_wait<'p>(r: &Regs<'p>) -> Option<Term<'p>> {
+    let wait = place_of_wait(r.p)?;
     // SAFETY: I1: an instruction is what the receive leads to.
     let word = unsafe { *wait.code() };
-    match Op::of(word) {
-        Op::Timeout => true,
-        Op::WaitTimeout => {
-            // SAFETY: I1: it is this instruction; P2: by contract.
-            let time = unsafe { r.src(read::WaitTimeout::at(wait, word).time()) };
-            time != am::infinity.raw().0
-        }
-        _ => false,
+    if Op::of(word) != Op::WaitTimeout {
+        return None;
     }
+    // SAFETY: I1: it is this instruction; P2: by contract; T1: a term of the process, or a literal.
+    Some(unsafe { Term::new(RawTerm(r.src(read::WaitTimeout::at(wait, word).time()))) })
 }
 
 /// Whether the receive in which `p` has looked at all messages has no time to wait, and looks again when it has its turn.
@@ -107,7 +125,7 @@ arms! {
                 if r.p.is_suspended() || turns::are_given() && looks_again(r.p) {
                     return r.pause(Outcome::Yield, 0);
                 }
-                if r.p.awaits_turn() {
+                if r.p.awaits_turn(|| has_bad_time(r)) {
                     if explored::is_on() {
                         r.p.may_end_in_receive(has_time(r));
                     }

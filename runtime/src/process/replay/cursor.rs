@@ -12,7 +12,9 @@ use crate::term::Atom;
 pub(crate) enum Turn {
     /// What it always does.
     Free,
-    /// It waits for a message that has not come.
+    /// It waits for a message that came before its next step, and has not come.
+    Due,
+    /// It waits for what makes its next step.
     Wait,
     /// It times out.
     Timeout,
@@ -119,7 +121,7 @@ impl Cursor {
 
     pub(super) fn turn(&self, steps: &[Recorded]) -> Turn {
         if self.due(steps).is_some() {
-            return Turn::Wait;
+            return Turn::Due;
         }
         match self.next(steps) {
             None => Turn::Free,

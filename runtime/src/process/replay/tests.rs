@@ -69,14 +69,15 @@ fn a_message_waits_for_its_turn() {
     let plan = plan(FIGURE);
     let mut cursor = plan.cursor(1);
     let (l1, l2) = (sent(0, 1), sent(2, 1));
-    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert_eq!(plan.turn_of(&cursor), Turn::Due);
     assert!(!plan.is(cursor.due(&plan.trace.processes[1].steps).expect("l1"), &l2));
     assert!(cursor.deliver(&plan, &l1, 0));
     // The next one is due behind the next step only.
     assert_eq!(cursor.due(&plan.trace.processes[1].steps), None);
+    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
     assert!(plan.receive(&mut cursor, 0));
     assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
-    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert_eq!(plan.turn_of(&cursor), Turn::Due);
     assert!(cursor.deliver(&plan, &l2, 0));
     assert!(plan.receive(&mut cursor, 0));
 }

@@ -100,7 +100,7 @@ impl Process {
         let with_access = self.waits_for_access();
         let goes_on_with_access = plan.goes_on && with_access.is_some();
         let waits = with_access.or_else(|| {
-            let waits = self.turn() == Turn::Wait;
+            let waits = matches!(self.turn(), Turn::Due | Turn::Wait);
             waits.then(|| self.waits_for_step(plan)).flatten()
         });
         let Some(Waiting { says_most, line }) = waits else {
