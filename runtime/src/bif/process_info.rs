@@ -227,10 +227,9 @@ fn info<'p>(p: &'p Process, items: Term<'_>, form: Form) -> Term<'p> {
     let recorded = p.recorded_in_hand();
     let mut pairs = Vec::new();
     for item in items.list_iter().flatten() {
-        let value = value_of(p, item, form, false);
         let value = match &recorded {
-            None => value,
-            Some(recorded) => as_recorded(p, item, value, recorded.term()),
+            None => value_of(p, item, form, false),
+            Some(recorded) => as_recorded(p, item, form, recorded.term()),
         };
         let Some(value) = value else {
             if form == Form::One {
@@ -247,18 +246,19 @@ fn info<'p>(p: &'p Process, items: Term<'_>, form: Form) -> Term<'p> {
     }
 }
 
-/// The value of an item in a recorded answer: `value`, if it is the same, so that the answer is made of the same words.
+/// The value of an item in a recorded answer. Where the process would tell the same, it is made of what it has, as then.
 fn as_recorded<'p>(
     p: &'p Process,
     item: Term<'_>,
-    value: Option<Term<'p>>,
+    form: Form,
     recorded: Term<'_>,
 ) -> Option<Term<'p>> {
     let recorded = recorded_value(item, recorded)?;
-    Some(match value {
-        Some(value) if are_written_alike(value, recorded) => value,
-        _ => p.copy_in(recorded),
-    })
+    let now = p.tell(|p| value_of(p, item, form, false));
+    match now.is_some_and(|now| are_written_alike(now.term(), recorded)) {
+        true => value_of(p, item, form, false),
+        false => Some(p.copy_in(recorded)),
+    }
 }
 
 /// The value of an item in a recorded answer, which is a pair, a list of pairs, or an empty list.
