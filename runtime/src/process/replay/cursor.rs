@@ -1,5 +1,7 @@
 //! Where a process is in what it follows.
 
+use std::collections::VecDeque;
+
 use beamline_formats::name;
 use beamline_formats::order::{Message, Step as Recorded, Trace};
 
@@ -30,7 +32,7 @@ pub(super) struct Cursor {
     delivery: usize,
     end: usize,
     /// What is in the queue, as recorded; nothing for what was not.
-    queue: Vec<Option<Message>>,
+    queue: VecDeque<Option<Message>>,
     /// How many messages have come that no process has sent, where the replay is to stop.
     pub(super) told: u32,
 }
@@ -43,7 +45,7 @@ impl Cursor {
             step: next_own(steps, 0),
             delivery: next_delivery(steps, 0),
             end: steps.len(),
-            queue: Vec::new(),
+            queue: VecDeque::new(),
             told: 0,
         }
     }
@@ -182,9 +184,7 @@ impl Cursor {
         steps: &[Recorded],
         at: usize,
     ) -> Result<(), (Recorded, Option<Message>)> {
-        let received = (at < self.queue.len())
-            .then(|| self.queue.remove(at))
-            .flatten();
+        let received = self.queue.remove(at).flatten();
         match self.next(steps) {
             None | Some(Recorded::Exit(_)) => Ok(()),
             Some(Recorded::Receive(message)) if received == Some(*message) => {
