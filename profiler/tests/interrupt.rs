@@ -91,3 +91,35 @@ fn a_second_interrupt_ends_at_once() {
     let recording = Recording::open(&place.file("b.stream")).expect("a recording");
     assert!(!recording.has_ended() && recording.tally().expect("readable").lost.is_none());
 }
+
+#[test]
+fn a_run_that_sigterm_ended_is_replayed_to_its_end() {
+    let Some(place) = work() else { return };
+    let order = ["record", "--events", "order", "-o", "a.stream"];
+    let child = start(
+        &place,
+        &order,
+        "io:format(\"~w~n\", [self()]), file:write_file(\"runs\", []).",
+    );
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    let recorded = child.wait_with_output().expect("it ends");
+    let printed = String::from_utf8_lossy(&recorded.stdout);
+    assert!(printed.contains("SIGTERM received"), "{printed}");
+    let replayed = place.run(&["replay", "a.stream"]);
+    assert_eq!(replayed.status, recorded.status, "{replayed:?}");
+    assert_eq!(String::from_utf8_lossy(&replayed.stdout), printed);
+}
+
+#[test]
+fn sigterm_ends_a_replay_at_once() {
+    let Some(place) = work() else { return };
+    place.write("nothing.log", "{p0, []}\n");
+    let child = start(&place, &["replay", "nothing.log"], GOES_ON);
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(
+        output.status.signal(),
+        Some(Signal::TERM.as_raw()),
+        "{output:?}"
+    );
+}

@@ -7,7 +7,7 @@
 use super::{BifResult, Raise, badarg, bifs};
 use crate::heap::Heap;
 use crate::process::registry::{self, Named};
-use crate::process::{Process, Signal, deliver};
+use crate::process::{Process, Signal, deliver, order};
 use crate::sys::chance::names;
 use crate::sys::environment::{environment, set_variable};
 use crate::sys::signal::{self, Disposition};
@@ -71,17 +71,27 @@ fn notify(signal: &'static str) {
     let Some(Named::Process(server)) = registry::whereis(Atom::new("erl_signal_server")) else {
         return;
     };
-    let heap = Heap::detached();
-    let message = heap.tuple(&[atom("notify"), atom(signal)]);
-    deliver(server, Signal::message(message, server));
+    let message = Heap::detached().into_message(|heap| heap.tuple(&[atom("notify"), atom(signal)]));
+    deliver(server, Signal::from_outside(message));
+}
+
+/// Says what a signal does from now on. A program that follows a recorded run hears of the signals of that run only: one
+/// that is to end the emulator does so itself.
+fn set(signal: i32, disposition: Disposition) {
+    let disposition = match signal == libc::SIGTERM && order::is_followed() {
+        true => Disposition::Default,
+        false => disposition,
+    };
+    // Signals that cannot be caught are left as they are, as in ERTS.
+    signal::set(signal, disposition);
 }
 
 /// Has the signals that ERTS handles from its start told to `erl_signal_server`, and an interrupt of a run that is
 /// measured.
 pub(crate) fn handle_signals(is_measured: bool) {
     signal::start(notify);
-    signal::set(libc::SIGTERM, Disposition::Handle);
-    signal::set(libc::SIGUSR1, Disposition::Handle);
+    set(libc::SIGTERM, Disposition::Handle);
+    set(libc::SIGUSR1, Disposition::Handle);
     if is_measured {
         // The first Ctrl-C lets the machine write what it has measured, and the second one ends it at once.
         signal::set(signal::INTERRUPT.1, Disposition::HandleOnce);
@@ -101,8 +111,7 @@ fn set_signal_2<'p>(_p: &'p Process, [name, option]: [Term<'p>; 2]) -> BifResult
     let name = name.as_atom().ok_or_else(badarg)?;
     let number = signal::number(name.name()).ok_or_else(badarg)?;
     signal::start(notify);
-    // Signals that cannot be caught are left as they are, as in ERTS.
-    signal::set(number, disposition);
+    set(number, disposition);
     Ok(am::ok.term())
 }
 
