@@ -22,9 +22,8 @@ use crate::term::atom::{MAX_ATOM_CACHE_INDEX, atom_cache_index};
 use crate::term::{Atom, Bits, Pid, Term, View, am, hash, tag};
 
 bifs! {
-    all unrecorded;
-    xbif erts_debug:"get_internal_state"/1 => get_internal_state_1;
-    xbif erts_debug:"set_internal_state"/2 => set_internal_state_2;
+    xbif erts_debug:"get_internal_state"/1 => get_internal_state_1, answer;
+    xbif erts_debug:"set_internal_state"/2 => set_internal_state_2, unrecorded;
 }
 
 static AVAILABLE: AtomicBool = AtomicBool::new(false);

@@ -104,6 +104,7 @@ fn send_copy_request_3<'p>(p: &'p Process, [pid, area, how]: [Term<'p>; 3]) -> B
     let task = SystemTask {
         task: Task::CopyLiterals,
         requester: p.pid(),
+        of: to,
         id: Message::copy_of(p.tuple(&[area, how, pid])),
     };
     let priority = p.shared().priority();

@@ -658,11 +658,10 @@ pub(super) fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
 
 /// Sends `{Ref, Value}` to who asked.
 pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
-    let heap = Heap::detached();
-    let reference = heap.reference(reference);
-    let message = Signal::answer(heap.tuple(&[reference, value]), SYSTEM);
+    let answer = Heap::detached()
+        .into_message(|heap| heap.tuple(&[heap.reference(reference), heap.copy_in(value)]));
     // Gone: then nobody waits for the answer.
-    let _ = send(to, message);
+    let _ = send(to, Signal::answer(answer, SYSTEM));
 }
 
 /// Asks `pid`, which answers with `{Ref, Value}`: the BIF goes on with the value, or with `gone` if there is nobody to ask.

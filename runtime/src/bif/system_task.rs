@@ -101,6 +101,7 @@ fn request<'p>(
     let task = SystemTask {
         task,
         requester,
+        of: pid.unwrap_or(requester),
         id,
     };
     let Some(pid) = pid else {
@@ -207,13 +208,13 @@ impl<'p> Suspend<'p> {
 
     /// Has the process tell `{Tag, State}`, in the same place.
     fn answer(&self, p: &Process, tag: Term<'_>) {
-        let asker = p.pid();
+        let (asker, pid) = (p.pid(), self.pid);
         let tag = Message::copy_of(tag);
         let tell = move |state: Atom| {
-            let heap = Heap::detached();
-            let answer = heap.tuple(&[tag.term(), state.term()]);
+            let answer = Heap::detached()
+                .into_message(|heap| heap.tuple(&[heap.copy_in(tag.term()), state.term()]));
             // Gone: then nobody waits for it.
-            let _ = send(asker, Signal::answer(answer, asker));
+            let _ = send(asker, Signal::requested(answer, pid));
         };
         let guard = crate::sched::ptab::pin();
         if crate::process::lookup(self.pid, &guard).is_none() {

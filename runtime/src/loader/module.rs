@@ -489,7 +489,7 @@ pub(super) fn failed_as_old(name: Atom) -> Option<Option<Arc<Module>>> {
     Some(versions.old.replace(failed))
 }
 
-/// Ends a purge: the old version leaves the tables, if it `goes`, and `saved` takes its place.
+/// Ends a purge: the old version, if it `goes`, is one of the module's no more, and `saved` takes its place.
 pub(super) fn end_purge(name: Atom, goes: bool, saved: Option<Arc<Module>>) -> Option<Arc<Module>> {
     let mut table = modules().write();
     let versions = table.get_mut(&name)?;
@@ -499,7 +499,10 @@ pub(super) fn end_purge(name: Atom, goes: bool, saved: Option<Arc<Module>>) -> O
         }
         return None;
     }
-    let old = std::mem::replace(&mut versions.old, saved)?;
-    ranges().write().retain(|module| !Arc::ptr_eq(module, &old));
-    Some(old)
+    std::mem::replace(&mut versions.old, saved)
+}
+
+/// Nothing runs this code any more, and its addresses are of no module.
+pub(super) fn forget(old: &Arc<Module>) {
+    ranges().write().retain(|module| !Arc::ptr_eq(module, old));
 }

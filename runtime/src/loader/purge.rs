@@ -5,7 +5,7 @@
 //!    waits.
 //! 2. Each process is asked ([`refers_to_old_code`]).
 //! 3. [`abort`]: the funs lead to the code again. Or [`complete`]: the code is in no table any more, and is freed when
-//!    every scheduler has passed a quiescent point since; its literals are released (`heap::release`).
+//!    every scheduler has passed a quiescent point since; its literals are released (`heap::release`). A replay keeps it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,9 +16,9 @@ use super::module::{self, MODIFICATION, Module, versions};
 use crate::code::entry;
 use crate::code::entry::FunEntry;
 use crate::code::stubs::for_each_return;
-use crate::process::Process;
 use crate::process::dirty::give_up;
 use crate::process::suspension::go_on;
+use crate::process::{Process, order};
 use crate::sched;
 use crate::term::{Atom, CodeAddress, Pid};
 
@@ -122,7 +122,9 @@ pub(crate) fn complete(name: Atom) -> bool {
     let old = module::end_purge(name, true, purge.saved);
     purge.waiting.into_iter().for_each(go_on);
     let done = old.is_some();
-    if let Some(old) = old {
+    // When a process leaves old code is chance: in a replay, one may still run what none ran in the recorded run.
+    if let Some(old) = old.filter(|_| !order::is_followed()) {
+        module::forget(&old);
         // Whoever looks up an address, or is at a breakpoint, may be there still.
         sched::thread_progress().later(move || give_up(old));
     }

@@ -223,10 +223,6 @@ pub(crate) fn given_alone(
     if !is_asked() {
         return call(p);
     }
-    let is_of_other = p.x(0).as_pid().is_some_and(|pid| pid != p.pid());
-    if is_of_other && let Some(recorded) = p.recorded_message(native) {
-        return awaited_again(p, recorded, call);
-    }
     let reds = p.fcalls.get();
     if let Some(recorded) = p.recorded_message(native) {
         return told_again(p, recorded, call, reds);
@@ -244,8 +240,9 @@ pub(crate) fn given_alone(
     next
 }
 
-/// The recorded answer to a question of the process about itself. Mostly it is the same now: then it is made of the same
-/// words. What makes the answer may take [`Process::recorded_in_hand`] and give that itself.
+/// The recorded answer to a question of the process about itself or another one. The function is called: mostly its answer
+/// is the same now, and then it is made of the same words; or code waits for it again, as what it spends and allocates is
+/// counted. What makes the answer may take [`Process::recorded_in_hand`] and give that itself.
 fn told_again(
     p: &mut Process,
     recorded: Message,
@@ -254,32 +251,20 @@ fn told_again(
 ) -> Next {
     p.own_order().given = Some(recorded);
     let next = identity::without(|| call(p));
-    let left = p.recorded_in_hand();
-    if matches!(next, Next::Exit(_)) {
+    if matches!(next, Next::Exit(_) | Next::Call) {
         return next;
     }
-    if matches!(next, Next::Return) {
+    let is_given = matches!(next, Next::Return);
+    if is_given {
         p.fcalls.set(reds);
     }
-    if let Some(recorded) = left
-        && !(matches!(next, Next::Return) && are_written_alike(p.x(0), recorded.term()))
-    {
+    let Some(recorded) = p.recorded_in_hand() else {
+        return next;
+    };
+    if !(is_given && are_written_alike(p.x(0), recorded.term())) {
         p.set_x(0, p.attach(recorded));
     }
     Next::Return
-}
-
-/// The recorded answer, for which code waited: it waits again, as what it spends and allocates is counted.
-fn awaited_again(p: &mut Process, recorded: Message, call: fn(&mut Process) -> Next) -> Next {
-    p.own_order().given = Some(recorded);
-    let next = identity::without(|| call(p));
-    if !matches!(next, Next::Call)
-        && let Some(recorded) = p.recorded_in_hand()
-    {
-        p.set_x(0, p.attach(recorded));
-        return Next::Return;
-    }
-    next
 }
 
 impl Process {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::Process;
 use super::explored;
 use super::probe::probes;
-use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TIMER};
+use super::signal::{ANSWER, ExitSignal, OUTSIDE, SYSTEM, Sender, TIMER};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -143,8 +143,9 @@ impl Source {
     pub(crate) fn of(sender: Sender, from: Pid, number: u32) -> Source {
         match number {
             _ if sender == Sender::Timer => Source::Timer(Setting { by: from, number }),
-            0 | OUTSIDE => Source::NOTICE,
-            TIMER => Source::Told {
+            0 => Source::NOTICE,
+            OUTSIDE if from == SYSTEM => Source::NOTICE,
+            OUTSIDE | TIMER => Source::Told {
                 of: Some(from),
                 is_gone: false,
                 is_exit: false,

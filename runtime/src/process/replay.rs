@@ -41,7 +41,7 @@ use crate::heap::Message as HeapMessage;
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
-pub(super) use answers::{is_answered, reads_another};
+pub(super) use answers::{is_answered, reads_another, records_answers};
 use cursor::{Cursor, Turn};
 use held::Held;
 use identities::Identities;
@@ -188,10 +188,14 @@ pub(super) fn begins(p: &Process) {
 
 /// The runtime has made a process: it follows the recorded one of its number.
 pub(crate) fn begins_as_root(p: &Process) {
+    let Some(plan) = plan() else { return };
+    let Some(index) = plan.root(p.pid()) else {
+        return;
+    };
     // What that one does depends on what the machine has to free, and shows to no other process.
-    let runs_free = p.initial_call.get().0 == am::erts_literal_area_collector;
-    if let Some(plan) = plan().filter(|_| !runs_free) {
-        plan.begin(p, plan.root(p.pid()));
+    match p.initial_call.get().0 == am::erts_literal_area_collector {
+        true => drop(plan.indexes.write().insert(p.pid(), index)),
+        false => plan.begin(p, Some(index)),
     }
 }
 
@@ -339,9 +343,8 @@ impl Follows {
             return Some(lost);
         }
         if let Some(due) = self.cursor.due(steps) {
-            if let Some(signal) = plan.said_outside(self.cursor.process, due) {
-                self.held.drop_outside();
-                return Some(signal);
+            if let Some(content) = plan.said_outside(self.cursor.process, due) {
+                return self.take_outside(plan, due, content);
             }
             return match self.held.take(plan, due) {
                 Some((source, signal)) => Some(plan.corrected(due, source, signal)),
@@ -373,9 +376,10 @@ impl Follows {
             let is_free = self.cursor.is_over() || self.has_made_all(plan);
             return is_free && !self.held.is_empty();
         };
-        plan.said_outside(self.cursor.process, due).is_some()
-            || self.held.has(plan, due)
-            || self.tell_input(due).is_some()
+        match plan.said_outside(self.cursor.process, due) {
+            Some(_) => self.has_outside(plan, due),
+            None => self.held.has(plan, due) || self.tell_input(due).is_some(),
+        }
     }
 
     /// The word of input that is due, where it waits for input.
@@ -441,8 +445,12 @@ impl Process {
         };
         match signal {
             Signal::Message {
-                number: OUTSIDE, ..
-            } if plan.has_contents() => follows.held.put_outside(signal),
+                number: OUTSIDE,
+                from,
+                ..
+            } if plan.has_contents() && plan.index(from).is_none() => {
+                follows.held.put_outside(signal);
+            }
             signal => follows.held.push(plan, source, signal),
         }
         if follows.waits_to_try() {

@@ -10,7 +10,7 @@ use super::order::Setting;
 use super::placed::ByAlias;
 use super::refs::RefNumbers;
 use super::seq_token::Token;
-use super::{Process, deliver};
+use super::{Process, deliver, replay};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
 
@@ -212,16 +212,25 @@ impl Signal {
     }
 
     /// An answer for which its receiver waits in the middle of a built-in function.
-    pub(crate) fn answer(term: Term<'_>, from: Pid) -> Signal {
+    pub(crate) fn answer(message: Message, from: Pid) -> Signal {
         Signal::Message {
-            message: Message::copy_of(term),
+            message,
             from,
             sender: Sender::Runtime,
             number: ANSWER,
         }
     }
 
-    /// The same, of a message that is made already.
+    /// The answer of the process `of` to a request whose sender goes on meanwhile. When it comes is chance, and what it says
+    /// may be.
+    pub(crate) fn requested(message: Message, of: Pid) -> Signal {
+        match replay::records_answers() {
+            true => Signal::outside_of(of, message),
+            false => Signal::answer(message, of),
+        }
+    }
+
+    /// A message of the runtime's that is made already.
     pub(crate) fn own(message: Message, from: Pid) -> Signal {
         Signal::Message {
             message,
@@ -233,9 +242,14 @@ impl Signal {
 
     /// The same, of a port: what it tells comes from outside.
     pub(crate) fn from_outside(message: Message) -> Signal {
+        Signal::outside_of(SYSTEM, message)
+    }
+
+    /// The same, which tells of a process.
+    pub(super) fn outside_of(from: Pid, message: Message) -> Signal {
         Signal::Message {
             message,
-            from: SYSTEM,
+            from,
             sender: Sender::Runtime,
             number: OUTSIDE,
         }
@@ -259,6 +273,17 @@ impl Signal {
             sender: Sender::Timer,
             number,
         }
+    }
+
+    /// Is it a message from outside?
+    pub(super) fn is_from_outside(&self) -> bool {
+        matches!(
+            self,
+            Signal::Message {
+                number: OUTSIDE,
+                ..
+            }
+        )
     }
 
     /// What handling it counts; a message counts nothing. Source: `erts_proc_sig_handle_incoming()`.

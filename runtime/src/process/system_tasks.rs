@@ -34,6 +34,8 @@ pub(crate) enum Task {
 pub(crate) struct SystemTask {
     pub(crate) task: Task,
     pub(crate) requester: Pid,
+    /// Who is to do it.
+    pub(crate) of: Pid,
     pub(crate) id: Message,
 }
 
@@ -51,10 +53,10 @@ impl SystemTask {
             Task::CopyLiterals => am::ok.term(),
             _ => Term::bool(result),
         };
-        let heap = Heap::detached();
-        let answer = heap.tuple(&[kind.term(), self.id.term(), result]);
+        let answer = Heap::detached()
+            .into_message(|heap| heap.tuple(&[kind.term(), heap.copy_in(self.id.term()), result]));
         // Gone: then nobody waits for it.
-        let _ = send(self.requester, Signal::answer(answer, self.requester));
+        let _ = send(self.requester, Signal::requested(answer, self.of));
     }
 }
 
@@ -191,6 +193,7 @@ mod tests {
                         major: priority == Priority::Low,
                     },
                     requester: Pid(0),
+                    of: Pid(0),
                     id: Message::copy_of(Term::small(priority as i64)),
                 });
             }

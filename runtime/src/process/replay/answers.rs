@@ -6,7 +6,7 @@ use super::{Follows, Plan, plan};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::answer::{Native, WRITTEN};
-use crate::process::{Process, Signal, explored};
+use crate::process::{Process, Signal, explored, order};
 use crate::term::Term;
 
 /// The messages from outside: by the place of the receiver and the number of the message among those that no process
@@ -30,14 +30,14 @@ pub(super) fn contents(trace: &Trace) -> Contents {
 
 impl Plan {
     /// The message that is due, if it came from outside in the recorded run.
-    pub(super) fn said_outside(&self, receiver: usize, due: &Message) -> Option<Signal> {
+    pub(super) fn said_outside(&self, receiver: usize, due: &Message) -> Option<HeapMessage> {
         let Message::Told(Told { number, .. }) = due else {
             return None;
         };
         let bytes = self.contents.get(&(receiver, *number))?;
         let reader = Process::new(0);
         let term = (WRITTEN.get().read)(&reader, bytes)?;
-        Some(Signal::from_outside(HeapMessage::copy_of(term)))
+        Some(HeapMessage::copy_of(term))
     }
 
     /// Whether the recorded run tells what came from outside.
@@ -46,7 +46,37 @@ impl Plan {
     }
 }
 
+fn tells_of_process(due: &Message) -> bool {
+    matches!(due, Message::Told(Told { of: Some(_), .. }))
+}
+
+/// Whether answers to requests that processes make of each other are recorded as messages from outside. An exploration
+/// has its processes answer at once, and so has what follows a log of it.
+pub(in crate::process) fn records_answers() -> bool {
+    order::is_asked() && !explored::is_on() && plan().is_none_or(Plan::has_contents)
+}
+
 impl Follows {
+    /// The message from outside that is due, with this content. An answer of a process comes when it has answered.
+    pub(super) fn take_outside(
+        &mut self,
+        plan: &Plan,
+        due: &Message,
+        content: HeapMessage,
+    ) -> Option<Signal> {
+        if tells_of_process(due) {
+            let of = self.held.take_answer(plan, due)?;
+            return Some(Signal::outside_of(of, content));
+        }
+        self.held.drop_outside();
+        Some(Signal::from_outside(content))
+    }
+
+    /// Whether the message from outside may be taken that is due.
+    pub(super) fn has_outside(&self, plan: &Plan, due: &Message) -> bool {
+        !tells_of_process(due) || self.held.has_answer(plan, due)
+    }
+
     /// The recorded answer that comes next, if it is one of `native`.
     fn answer(&self, plan: &'static Plan, native: &Native) -> Option<&'static Value> {
         match self.cursor.next(self.steps(plan)) {

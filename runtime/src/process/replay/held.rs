@@ -8,7 +8,7 @@ use super::super::Signal;
 use super::super::order::Source;
 use super::Plan;
 use crate::hash::HashMap;
-use crate::term::am;
+use crate::term::{Pid, am};
 
 /// Signals that are messages, or become some, or end the process, in the order in which they came.
 #[derive(Default)]
@@ -75,7 +75,9 @@ impl Held {
                 let at = self.sent.remove(&(*from, *number))?;
                 self.all.remove(&at)
             }
-            Message::Told(_) => self.take_other(|source, _| plan.is(due, source)),
+            Message::Told(_) => {
+                self.take_other(|source, signal| !signal.is_from_outside() && plan.is(due, source))
+            }
         }
     }
 
@@ -85,7 +87,7 @@ impl Held {
             Message::Sent { from, number } => self.all.get(self.sent.get(&(*from, *number))?),
             Message::Told(_) => {
                 let mut others = self.others.iter().filter_map(|at| self.all.get(at));
-                others.find(|(source, _)| plan.is(due, source))
+                others.find(|(source, signal)| !signal.is_from_outside() && plan.is(due, source))
             }
         }
     }
@@ -93,6 +95,22 @@ impl Held {
     /// Whether the recorded message has come.
     pub(super) fn has(&self, plan: &Plan, due: &Message) -> bool {
         self.get(plan, due).is_some()
+    }
+
+    /// The process whose answer is due, if that has come.
+    pub(super) fn take_answer(&mut self, plan: &Plan, due: &Message) -> Option<Pid> {
+        let is_it =
+            |source: &Source, signal: &Signal| signal.is_from_outside() && plan.is(due, source);
+        match self.take_other(is_it)? {
+            (Source::Told { of, .. }, _) => of,
+            _ => None,
+        }
+    }
+
+    /// Whether the answer that is due has come.
+    pub(super) fn has_answer(&self, plan: &Plan, due: &Message) -> bool {
+        let mut others = self.others.iter().filter_map(|at| self.all.get(at));
+        others.any(|(source, signal)| signal.is_from_outside() && plan.is(due, source))
     }
 
     /// The exit signal of a process that the recorded one has lost, if it has come.
