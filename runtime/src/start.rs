@@ -16,7 +16,7 @@ use beamline_formats::totals;
 use beamline_formats::variable::Variable as _;
 
 use crate::bif;
-use crate::heap::Heap;
+use crate::heap::{Heap, MagicBinary};
 use crate::hooks;
 use crate::jit as engine;
 use crate::loader::{debug, load, module};
@@ -170,6 +170,10 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     if process::order::is_asked() {
         // Which atoms are made first is chance.
         hash_atoms_by_name();
+    }
+    if process::order::is_followed() {
+        // Recorded answers have their numbers: of tables, for one.
+        MagicBinary::save_all();
     }
     scheduler::explore_from_environment().map_err(StartError)?;
     preload(root)?;

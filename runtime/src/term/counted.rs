@@ -265,17 +265,29 @@ type Object = Box<dyn Any + Send + Sync>;
 /// Objects whose numbers have left the heaps, by their numbers. Source: `erl_bif_unique.c`, OTP 29.
 static SAVED: RwLock<BTreeMap<[u32; 3], Weak<MagicBinary>>> = RwLock::new(BTreeMap::new());
 
+static SAVES_ALL: AtomicBool = AtomicBool::new(false);
+
 impl MagicBinary {
     /// Wraps `object`; `numbers` are those of the reference that stands for it.
     #[must_use]
     pub fn new(numbers: [u32; 3], object: Object) -> Arc<MagicBinary> {
-        Arc::new_cyclic(|this| MagicBinary {
+        let made = Arc::new_cyclic(|this| MagicBinary {
             numbers,
             this: this.clone(),
             saved: AtomicBool::new(false),
             object,
-        })
+        });
+        if SAVES_ALL.load(Ordering::Relaxed) {
+            made.save();
+        }
+        made
     }
+
+    /// Makes each object that is made from now on found by its numbers: they have been written down before.
+    pub(crate) fn save_all() {
+        SAVES_ALL.store(true, Ordering::Relaxed);
+    }
+
     /// Makes the object found by its numbers, as long as it lives: they are being written down.
     pub fn save(&self) {
         if !self.saved.swap(true, Ordering::Relaxed) {

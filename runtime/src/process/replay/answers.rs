@@ -114,6 +114,20 @@ impl Process {
 }
 
 impl Process {
+    /// What `look` says of the answer that it gets from `native` here, if one is recorded: it is not taken.
+    pub(crate) fn would_be_given<R>(
+        &self,
+        native: &Native,
+        look: impl FnOnce(Term<'_>) -> R,
+    ) -> Option<R> {
+        let follows = order::is_followed().then(|| self.follows()).flatten()?;
+        let Value::Term(bytes) = follows.answer(plan()?, native)? else {
+            return None;
+        };
+        let reader = Process::new(0);
+        Some(look((WRITTEN.get().read)(&reader, bytes)?))
+    }
+
     /// Whether what `native` read here in the recorded run has this digest, if it did: its step is made.
     pub(in crate::process) fn takes_same(
         &self,
