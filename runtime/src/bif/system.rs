@@ -12,7 +12,7 @@ use super::{BifResult, Control, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
 use crate::code::native;
 use crate::exec::exception;
-use crate::heap;
+use crate::heap::{self, Heap};
 use crate::port;
 use crate::process::dirty_queues::{KINDS, limits_changed, queue_of};
 use crate::process::logger::SystemLogger;
@@ -136,14 +136,20 @@ fn number(n: usize) -> Term<'static> {
 /// without. There are none that could be told of.
 fn memory_internal<'p>(p: &'p Process, reference: Term<'p>, kinds: Term<'p>) -> BifResult<'p> {
     reference.as_ref().ok_or_else(badarg)?;
-    let mut items = Vec::new();
-    for kind in kinds.list_iter() {
-        let kind = kind.ok().filter(|kind| kind.as_atom().is_some());
-        items.push(p.tuple(&[kind.ok_or_else(badarg)?, false.into()]));
-    }
+    let kinds: Vec<Term<'p>> = kinds
+        .list_iter()
+        .map(|kind| kind.ok().filter(|kind| kind.as_atom().is_some()))
+        .collect::<Option<_>>()
+        .ok_or_else(badarg)?;
     for id in 1..=sched::schedulers() {
-        let message = p.tuple(&[reference, number(id), p.list(&items)]);
-        process::deliver(p.pid(), process::Signal::message(message, p.pid()));
+        let message = Heap::detached().into_message(|heap| {
+            let items: Vec<_> = kinds
+                .iter()
+                .map(|kind| heap.tuple(&[heap.copy_in(*kind), false.into()]))
+                .collect();
+            heap.tuple(&[heap.copy_in(reference), number(id), heap.list(&items)])
+        });
+        process::deliver(p.pid(), process::Signal::from_outside(message));
     }
     Ok(true.into())
 }
