@@ -290,8 +290,8 @@ impl Process {
         plan.accesses.wake();
     }
 
-    /// What its access waits for, if it does.
-    pub(super) fn says_what_access_it_waits_for(&self) -> Option<String> {
+    /// What its access waits for, if it does, and for which recorded process, if for one.
+    pub(super) fn says_what_access_it_waits_for(&self) -> Option<(Option<usize>, String)> {
         let plan = plan()?;
         let follows = self.follows()?;
         if !follows.accesses.waits {
@@ -302,14 +302,15 @@ impl Process {
         let number = plan.accesses.made(me) + 1;
         let (of, trace) = (me, &plan.trace);
         let own = trace.access(Access { of, number });
-        let why = match self.access_waits(plan, number)? {
+        let (on, why) = match self.access_waits(plan, number)? {
             Waits::For(other) => {
                 let other_is = plan.name(other.of);
-                format!("until {other_is} has made {}", trace.access(other))
+                let made = format!("until {other_is} has made {}", trace.access(other));
+                (Some(other.of), made)
             }
-            Waits::Ends => "as it was to end".to_owned(),
-            Waits::Free => "for the recorded accesses of others".to_owned(),
+            Waits::Ends => (None, "as it was to end".to_owned()),
+            Waits::Free => (None, "for the recorded accesses of others".to_owned()),
         };
-        Some(format!("{} waits with {own} {why}", plan.name(me)))
+        Some((on, format!("{} waits with {own} {why}", plan.name(me))))
     }
 }

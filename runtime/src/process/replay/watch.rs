@@ -3,8 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use beamline_formats::order::Message;
+
 use super::super::{Process, Signal, deliver};
 use super::{Plan, Recorded, plan, stop};
+use crate::hash::HashSet;
 use crate::process::replay::cursor::Turn;
 use crate::sched::machine;
 use crate::sys::chance::outside;
@@ -58,6 +61,10 @@ pub(super) fn done(plan: &Plan) -> (u64, u64) {
 pub(crate) struct Waiting {
     /// Others have come, out of turn, or it waits with an access: these say most of what is wrong.
     pub(crate) says_most: bool,
+    /// The recorded process that it is.
+    process: usize,
+    /// The one that it waits for, if for one.
+    on: Option<usize>,
     pub(crate) line: String,
 }
 
@@ -75,10 +82,14 @@ impl Plan {
         }
     }
 
-    /// Names some of them.
+    /// Names some of them: first those that wait for none of the others, as these wait for them in the end.
     fn tell_who_waits(&self) {
         let mut waiting = std::mem::take(&mut *self.waiting.lock());
-        waiting.sort_by(|a, b| (!a.says_most, &a.line).cmp(&(!b.says_most, &b.line)));
+        let all: HashSet<usize> = waiting.iter().map(|one| one.process).collect();
+        waiting.sort_by_cached_key(|one| {
+            let waits_for_others = one.on.is_some_and(|on| all.contains(&on));
+            (waits_for_others, !one.says_most, one.line.clone())
+        });
         let others = waiting.len().saturating_sub(NAMED);
         let mut lines: Vec<_> = waiting
             .into_iter()
@@ -95,6 +106,14 @@ impl Plan {
     }
 }
 
+/// The recorded process that a message is of, or tells of.
+fn sender_of(message: &Message) -> Option<usize> {
+    match message {
+        Message::Sent { from, .. } => Some(*from),
+        Message::Told(told) => told.timer.map(|timer| timer.of()).or(told.of),
+    }
+}
+
 impl Process {
     fn says_what_it_waits_for(&mut self, plan: &Plan) {
         let with_access = self.waits_for_access();
@@ -103,11 +122,11 @@ impl Process {
             let waits = matches!(self.turn(), Turn::Due | Turn::Wait);
             waits.then(|| self.waits_for_step(plan)).flatten()
         });
-        let Some(Waiting { says_most, line }) = waits else {
+        let Some(mut waits) = waits else {
             return;
         };
-        let line = format!("{line}; {}", self.place());
-        plan.waiting.lock().push(Waiting { says_most, line });
+        waits.line = format!("{}; {}", waits.line, self.place());
+        plan.waiting.lock().push(waits);
         if let Some(mut follows) = self.follows().filter(|_| plan.goes_on) {
             match goes_on_with_access {
                 true => follows.accesses.finish(&plan.accesses),
@@ -117,23 +136,28 @@ impl Process {
     }
 
     fn waits_for_access(&self) -> Option<Waiting> {
-        let line = self.says_what_access_it_waits_for()?;
-        let says_most = true;
-        Some(Waiting { says_most, line })
+        let (on, line) = self.says_what_access_it_waits_for()?;
+        Some(Waiting {
+            says_most: true,
+            process: self.follows()?.cursor.process,
+            on,
+            line,
+        })
     }
 
     fn waits_for_step(&self, plan: &Plan) -> Option<Waiting> {
         let follows = self.follows()?;
         let me = follows.cursor.process;
         let steps = &plan.trace.processes[me].steps;
-        let expected = match follows.cursor.due(steps) {
+        let (on, expected) = match follows.cursor.due(steps) {
             Some(message) => {
                 let due = plan.trace.step(me, &Recorded::Deliver(*message));
-                format!("waits to {due}")
+                (sender_of(message), format!("waits to {due}"))
             }
             None => {
                 let step = follows.cursor.next(steps)?;
-                format!("waits, and was to {}", plan.trace.step(me, step))
+                let step = plan.trace.step(me, step);
+                (None, format!("waits, and was to {step}"))
             }
         };
         let held = match follows.held.len() {
@@ -142,6 +166,8 @@ impl Process {
         };
         Some(Waiting {
             says_most: !follows.held.is_empty(),
+            process: me,
+            on,
             line: format!("{} {expected}{held}", plan.name(me)),
         })
     }
