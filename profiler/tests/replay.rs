@@ -46,6 +46,20 @@ all(0, Seen) -> lists:reverse(Seen);
 all(N, Seen) -> receive {_, _} = M -> all(N - 1, [M | Seen]) after 0 -> all(N, Seen) end.
 ";
 
+/// Sleeps while messages come, and while timers run.
+const WAITS: &str = "\
+-module(work).
+-export([main/1]).
+main([Time]) ->
+    Me = self(),
+    spawn(fun() -> Me ! early end),
+    erlang:send_after(list_to_integer(Time), Me, late),
+    timer:sleep(list_to_integer(Time)),
+    receive late -> ok end,
+    receive early -> io:format(\"~w~n\", [self()]) end,
+    halt(3).
+";
+
 /// Prints what is chance: times, random numbers, pids, references, what programs say.
 const CHANCE: &str = "\
 -module(work).
@@ -246,6 +260,18 @@ fn a_process_hibernates_in_a_replay_where_it_did() {
     let again = place.run(&["replay", "run.stream"]);
     assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
     assert_eq!(told_of_spent(&again), None);
+}
+
+#[test]
+fn a_replay_waits_for_no_timer() {
+    let Some(place) = Place::new(WAITS) else {
+        return;
+    };
+    let printed = record(&place, &["work.erl", "20"]);
+    // Nobody reads how long: a process goes on when what came first has come.
+    let again = place.run(&["replay", "run.stream", "--", "work.erl", "3600000"]);
+    assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+    assert_eq!(again.stdout, printed);
 }
 
 #[test]

@@ -512,8 +512,7 @@ impl Process {
             if is_over || self.receive_timed_out() {
                 return WaitTimeout::Elapsed;
             }
-            self.wait();
-            return WaitTimeout::Wait;
+            return self.waits_in_time();
         }
         if order::is_followed() && timeout != am::infinity && self.follows_timeout() {
             explored::time_has_passed(timeout);
@@ -532,6 +531,13 @@ impl Process {
             return WaitTimeout::Elapsed;
         }
         self.start_receive_timer(Some(milliseconds.into()), timeout_pc);
+        self.waits_in_time()
+    }
+
+    fn waits_in_time(&mut self) -> WaitTimeout {
+        if order::is_followed() {
+            self.looks_at_held();
+        }
         self.wait();
         WaitTimeout::Wait
     }

@@ -63,6 +63,11 @@ pub(crate) fn start(
     message: impl FnOnce(RefNumbers) -> Message,
 ) -> RefNumbers {
     let reference = make_ref();
+    // A replay does not wait for one whose message came: its receiver takes that in its turn.
+    let deadline_ns = match replay::receiver_of_timer(set) {
+        Some(_) => monotonic_ns(),
+        None => deadline_ns,
+    };
     let mut shard = shard(reference).lock();
     let timer = UserTimer {
         receiver,
