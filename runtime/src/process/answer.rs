@@ -223,7 +223,8 @@ pub(crate) fn given_alone(
     if !is_asked() {
         return call(p);
     }
-    let reds = p.fcalls.get();
+    // A signal may end the process in the call: it makes one reduction, so that they say in which one.
+    let reds = p.fcalls.get() - 1;
     if let Some(recorded) = p.recorded_message(native) {
         return told_again(p, recorded, call, reds);
     }

@@ -100,6 +100,19 @@ impl Process {
         Ok(())
     }
 
+    /// The same in the middle of a built-in function; `true` where the function is to be called again, as a signal ended the
+    /// recorded process there.
+    ///
+    /// # Errors
+    /// When a signal, or what it asks for, ends the process.
+    pub(crate) fn fetch_in_call(&mut self) -> Result<bool, Exiting> {
+        self.fetch_signals()?;
+        if order::is_followed() {
+            self.deliver_due()?;
+        }
+        Ok(!explored::is_on() && self.waits_to_end())
+    }
+
     /// Takes what has been sent so far and handles it. `false` when there was nothing.
     ///
     /// # Errors

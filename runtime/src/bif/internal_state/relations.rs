@@ -59,8 +59,10 @@ pub(super) fn answer(p: &mut Process) -> Option<Result<Next, Raise<'static>>> {
 fn answer_of_process(p: &mut Process, asked: Asked, pid: Pid) -> Next {
     if pid == p.pid() {
         // What has been sent to it so far counts.
-        if let Err(exiting) = p.fetch_signals() {
-            return Next::Exit(exiting);
+        match p.fetch_in_call() {
+            Ok(false) => {}
+            Ok(true) => return Next::Wait,
+            Err(exiting) => return Next::Exit(exiting),
         }
         let told = match asked {
             Asked::Status => am::running.term(),
