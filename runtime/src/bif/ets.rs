@@ -339,7 +339,7 @@ fn safe_fixtable_2<'p>(p: &'p Process, [id, fix]: [Term<'p>; 2]) -> BifResult<'p
 /// `ets:all/0` waits for as many answers as there are schedulers; the first one has all tables.
 fn internal_request_all_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     // A replay comes here before another process has made a table that it had made by then.
-    if p.would_be_given(&ALL, are_there) == Some(false) {
+    if p.would_be_given(&ALL, have_been_made) == Some(false) {
         return Err(Control::Yield.into());
     }
     let reference = p.reference(refs::make_ref());
@@ -364,13 +364,17 @@ fn internal_request_all_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p
     Ok(reference)
 }
 
-/// Whether all tables of an answer of [`ALL`] are there: those without names are found by their references.
-fn are_there(all: Term<'_>) -> bool {
+/// Whether all tables without names of an answer of [`ALL`] have been made.
+fn have_been_made(all: Term<'_>) -> bool {
     let tables = all
         .as_tuple()
         .and_then(|all| all.elements().last().copied());
     let mut tables = tables.into_iter().flat_map(Term::list_iter).flatten();
-    tables.all(|table| table.as_ref().is_none_or(|table| table.magic().is_some()))
+    tables.all(|table| {
+        table
+            .as_ref()
+            .is_none_or(|table| registry::was_made(table.numbers()))
+    })
 }
 
 /// All tables, in as many messages as there are schedulers: both are chance.

@@ -8,10 +8,12 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::{Mutex, RwLock};
 
 use super::{Access, Object, Objects, Table, error};
+use crate::hash::HashSet;
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
 use crate::process::access::{ObjectsOf, Part, Shared, Touch};
 use crate::process::order;
+use crate::process::refs::RefNumbers;
 use crate::process::{self, Control, Leave, Process, Raise, Signal, refs};
 use crate::term::{Atom, Pid, Ref, Term, am};
 
@@ -45,6 +47,10 @@ const REDS_AT_ONCE: i64 = process::CONTEXT_REDS;
 pub(crate) type TableRef = Arc<MagicBinary>;
 
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
+
+/// The references of the tables without names that a replay has made: one that is gone is told from one that has yet to be
+/// made.
+static MADE: LazyLock<Mutex<HashSet<RefNumbers>>> = LazyLock::new(Mutex::default);
 
 /// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.
 static OBJECTS: ObjectsOf<Atom> = ObjectsOf::new();
@@ -201,11 +207,19 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
         names.insert(name, Arc::clone(&reference));
     }
     drop(names);
+    if !named && order::is_followed() {
+        MADE.lock().insert(reference.ref_numbers());
+    }
     TABLES.fetch_add(1, Ordering::Relaxed);
     let mut owned = OWNED.lock();
     let tables = owned.tables.entry(owner).or_default();
     tables.push(Arc::clone(&reference));
     Ok(Some(reference))
+}
+
+/// Whether a table with this reference has been made in a replay.
+pub(crate) fn was_made(reference: RefNumbers) -> bool {
+    MADE.lock().contains(&reference)
 }
 
 /// All tables.
