@@ -5,7 +5,7 @@
 //! library's stays as it was (ports get the table).
 
 use super::{BifResult, Raise, badarg, bifs};
-use crate::heap::Heap;
+use crate::heap::Message;
 use crate::process::registry::{self, Named};
 use crate::process::{Process, Signal, deliver, order};
 use crate::sys::chance::names;
@@ -71,7 +71,7 @@ fn notify(signal: &'static str) {
     let Some(Named::Process(server)) = registry::whereis(Atom::new("erl_signal_server")) else {
         return;
     };
-    let message = Heap::detached().into_message(|heap| heap.tuple(&[atom("notify"), atom(signal)]));
+    let message = Message::of_tuple(&[atom("notify"), atom(signal)]);
     deliver(server, Signal::from_outside(message));
 }
 

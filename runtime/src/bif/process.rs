@@ -658,8 +658,8 @@ pub(super) fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
 
 /// Sends `{Ref, Value}` to who asked.
 pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
-    let answer = Heap::detached()
-        .into_message(|heap| heap.tuple(&[heap.reference(reference), heap.copy_in(value)]));
+    let heap = Heap::detached();
+    let answer = Message::of_tuple(&[heap.reference(reference), value]);
     // Gone: then nobody waits for the answer.
     let _ = send(to, Signal::answer(answer, SYSTEM));
 }

@@ -8,7 +8,7 @@ use crate::heap::{Heap, Message};
 use crate::process::answer::are_written_alike;
 use crate::process::explored::Info;
 use crate::process::refs::make_ref;
-use crate::process::{Class, Control, Monitored, Process, Signal, WatchedBy, explored, options};
+use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options};
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
@@ -152,10 +152,8 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
     };
     if pid == p.pid() {
         // What has been sent to it so far is in its mailbox when it looks.
-        match p.fetch_in_call() {
-            Ok(false) => {}
-            Ok(true) => return calls_again(p, &Control::Wait),
-            Err(exiting) => return Next::Exit(exiting),
+        if let Some(left) = p.fetch_in_call() {
+            return left;
         }
         p.set_x(0, info(p, items.term(), form));
         return Next::Return;

@@ -136,19 +136,18 @@ fn number(n: usize) -> Term<'static> {
 /// without. There are none that could be told of.
 fn memory_internal<'p>(p: &'p Process, reference: Term<'p>, kinds: Term<'p>) -> BifResult<'p> {
     reference.as_ref().ok_or_else(badarg)?;
-    let kinds: Vec<Term<'p>> = kinds
+    let kinds: Vec<Atom> = kinds
         .list_iter()
-        .map(|kind| kind.ok().filter(|kind| kind.as_atom().is_some()))
+        .map(|kind| kind.ok()?.as_atom())
         .collect::<Option<_>>()
         .ok_or_else(badarg)?;
     for id in 1..=sched::schedulers() {
-        let message = Heap::detached().into_message(|heap| {
-            let items: Vec<_> = kinds
-                .iter()
-                .map(|kind| heap.tuple(&[heap.copy_in(*kind), false.into()]))
-                .collect();
-            heap.tuple(&[heap.copy_in(reference), number(id), heap.list(&items)])
-        });
+        let heap = Heap::detached();
+        let items: Vec<_> = kinds
+            .iter()
+            .map(|kind| heap.tuple(&[kind.term(), false.into()]))
+            .collect();
+        let message = heap::Message::of_tuple(&[reference, number(id), heap.list(&items)]);
         process::deliver(p.pid(), process::Signal::from_outside(message));
     }
     Ok(true.into())

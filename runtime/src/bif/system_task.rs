@@ -3,7 +3,7 @@
 
 use super::process::reply;
 use super::{BifResult, Next, badarg, bifs, notsup};
-use crate::heap::{Heap, Message};
+use crate::heap::Message;
 use crate::process::refs::make_ref;
 use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
@@ -211,8 +211,7 @@ impl<'p> Suspend<'p> {
         let (asker, pid) = (p.pid(), self.pid);
         let tag = Message::copy_of(tag);
         let tell = move |state: Atom| {
-            let answer = Heap::detached()
-                .into_message(|heap| heap.tuple(&[heap.copy_in(tag.term()), state.term()]));
+            let answer = Message::of_tuple(&[tag.term(), state.term()]);
             // Gone: then nobody waits for it.
             let _ = send(asker, Signal::requested(answer, pid));
         };

@@ -11,7 +11,7 @@ use super::relation::{AliasEnd, Monitored};
 use super::replay::stop;
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TracedMessage, deliver_to_peer};
-use super::{Exiting, Peer, Process, SYSTEM, Signal, WaitFor};
+use super::{Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor};
 use super::{trace_flags, user_timers};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
@@ -84,11 +84,7 @@ impl Process {
     /// When a signal, or what it asks for, ends the process.
     pub(crate) fn fetch_at_turn(&mut self) -> Result<(), Exiting> {
         let (before, reds) = (self.mailbox.looked_for(), self.fcalls.get());
-        self.fetch_signals()?;
-        if order::is_followed() {
-            // A built-in function may wait for what is held.
-            self.deliver_due()?;
-        }
+        self.fetch_due()?;
         let unlooked_for = self.mailbox.len().saturating_sub(before);
         if unlooked_for > 0 {
             // Those that were placed have not been told of.
@@ -100,17 +96,22 @@ impl Process {
         Ok(())
     }
 
-    /// The same in the middle of a built-in function; `true` where the function is to be called again, as a signal ended the
-    /// recorded process there.
-    ///
-    /// # Errors
-    /// When a signal, or what it asks for, ends the process.
-    pub(crate) fn fetch_in_call(&mut self) -> Result<bool, Exiting> {
-        self.fetch_signals()?;
-        if order::is_followed() {
-            self.deliver_due()?;
+    /// The same in the middle of a built-in function: how that leaves where a signal ends the process, or ended the recorded
+    /// one there, for which it waits.
+    pub(crate) fn fetch_in_call(&mut self) -> Option<Next> {
+        if let Err(exiting) = self.fetch_due() {
+            return Some(Next::Exit(exiting));
         }
-        Ok(!explored::is_on() && self.waits_to_end())
+        (!explored::is_on() && self.waits_to_end()).then_some(Next::Wait)
+    }
+
+    /// [`Process::fetch_signals`], and what has been held until now: a built-in function may wait for it.
+    fn fetch_due(&mut self) -> Result<(), Exiting> {
+        self.fetch_signals()?;
+        match order::is_followed() {
+            true => self.deliver_due(),
+            false => Ok(()),
+        }
     }
 
     /// Takes what has been sent so far and handles it. `false` when there was nothing.

@@ -118,12 +118,10 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
 
 /// In microseconds.
 fn time(p: &Process) -> Term<'_> {
-    let now = answer::given(p, &TIME, || {
+    let Ok(now) = answer::given(p, &TIME, || {
         Ok::<_, std::convert::Infallible>(p.integer(system_ns() / 1000))
     });
-    match now {
-        Ok(now) => now,
-    }
+    now
 }
 
 /// Logs that `p` ends by an error nobody caught, with this exit value.

@@ -335,7 +335,7 @@ pub enum WaitTimeout {
 }
 
 /// A receive's time to wait, unless it is for ever; nothing where it is none.
-pub(crate) fn milliseconds(timeout: Term<'_>) -> Option<u32> {
+pub(crate) fn timeout_ms(timeout: Term<'_>) -> Option<u32> {
     match timeout.view() {
         View::Small(time) => u32::try_from(time).ok(),
         _ => None,
@@ -523,7 +523,7 @@ impl Process {
             self.wait();
             return WaitTimeout::Wait;
         }
-        let Some(milliseconds) = milliseconds(timeout) else {
+        let Some(milliseconds) = timeout_ms(timeout) else {
             self.mailbox.restart();
             return WaitTimeout::BadTimeout;
         };

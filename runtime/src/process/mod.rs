@@ -117,7 +117,7 @@ pub(crate) use spawn::{
 };
 
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
-pub(crate) use mailbox::{Mailbox, milliseconds};
+pub(crate) use mailbox::{Mailbox, timeout_ms};
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, WatchedBy, Watcher};
 pub(crate) use replay::Tries;
 pub(crate) use saved_calls::Saved;

@@ -181,8 +181,10 @@ pub(super) struct Follows {
 
 /// A process has been spawned: it follows the recorded process of its parent's spawn.
 pub(super) fn begins(p: &Process) {
-    if let Some(plan) = plan() {
-        plan.begin(p, plan.index(p.pid()));
+    if let Some(plan) = plan()
+        && let Some(index) = plan.index(p.pid())
+    {
+        plan.begin(p, index);
     }
 }
 
@@ -195,13 +197,12 @@ pub(crate) fn begins_as_root(p: &Process) {
     // What that one does depends on what the machine has to free, and shows to no other process.
     match p.initial_call.get().0 == am::erts_literal_area_collector {
         true => drop(plan.indexes.write().insert(p.pid(), index)),
-        false => plan.begin(p, Some(index)),
+        false => plan.begin(p, index),
     }
 }
 
 impl Plan {
-    fn begin(&'static self, p: &Process, index: Option<usize>) {
-        let Some(index) = index else { return };
+    fn begin(&'static self, p: &Process, index: usize) {
         self.indexes.write().insert(p.pid(), index);
         p.follow(Follows {
             cursor: Cursor::new(&self.trace, index),

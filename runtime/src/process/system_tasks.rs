@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::{Exiting, Process, REFERS_TO_OLD_CODE, Signal, send};
-use crate::heap::{Heap, Message};
+use crate::heap::Message;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, Term, am};
 
@@ -53,8 +53,7 @@ impl SystemTask {
             Task::CopyLiterals => am::ok.term(),
             _ => Term::bool(result),
         };
-        let answer = Heap::detached()
-            .into_message(|heap| heap.tuple(&[kind.term(), heap.copy_in(self.id.term()), result]));
+        let answer = Message::of_tuple(&[kind.term(), self.id.term(), result]);
         // Gone: then nobody waits for it.
         let _ = send(self.requester, Signal::requested(answer, self.of));
     }

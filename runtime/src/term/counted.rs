@@ -265,6 +265,7 @@ type Object = Box<dyn Any + Send + Sync>;
 /// Objects whose numbers have left the heaps, by their numbers. Source: `erl_bif_unique.c`, OTP 29.
 static SAVED: RwLock<BTreeMap<[u32; 3], Weak<MagicBinary>>> = RwLock::new(BTreeMap::new());
 
+/// Whether each object is saved when it is made.
 static SAVES_ALL: AtomicBool = AtomicBool::new(false);
 
 impl MagicBinary {

@@ -59,10 +59,8 @@ pub(super) fn answer(p: &mut Process) -> Option<Result<Next, Raise<'static>>> {
 fn answer_of_process(p: &mut Process, asked: Asked, pid: Pid) -> Next {
     if pid == p.pid() {
         // What has been sent to it so far counts.
-        match p.fetch_in_call() {
-            Ok(false) => {}
-            Ok(true) => return Next::Wait,
-            Err(exiting) => return Next::Exit(exiting),
+        if let Some(left) = p.fetch_in_call() {
+            return left;
         }
         let told = match asked {
             Asked::Status => am::running.term(),

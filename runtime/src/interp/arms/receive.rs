@@ -6,7 +6,7 @@ use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
 use crate::interp::regs::Regs;
 use crate::process::{
-    Outcome, Process, Saved, Tries, WaitTimeout, explored, milliseconds, order, turns,
+    Outcome, Process, Saved, Tries, WaitTimeout, explored, order, timeout_ms, turns,
 };
 use crate::term::{CodeAddress, RawTerm, Term, am};
 
@@ -30,7 +30,7 @@ unsafe fn has_time(r: &Regs<'_>) -> bool {
 unsafe fn has_bad_time(r: &Regs<'_>) -> bool {
     // SAFETY: by contract.
     let time = unsafe { time_of_wait(r) };
-    time.is_some_and(|time| time != am::infinity && milliseconds(time).is_none())
+    time.is_some_and(|time| time != am::infinity && timeout_ms(time).is_none())
 }
 
 /// How long the receive in which the process looks at messages waits, if it says a time.

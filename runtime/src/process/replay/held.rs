@@ -86,7 +86,7 @@ impl Held {
         match due {
             Message::Sent { from, number } => self.all.get(self.sent.get(&(*from, *number))?),
             Message::Told(_) => {
-                let mut others = self.others.iter().filter_map(|at| self.all.get(at));
+                let mut others = self.others();
                 others.find(|(source, signal)| !signal.is_from_outside() && plan.is(due, source))
             }
         }
@@ -109,7 +109,7 @@ impl Held {
 
     /// Whether the answer that is due has come.
     pub(super) fn has_answer(&self, plan: &Plan, due: &Message) -> bool {
-        let mut others = self.others.iter().filter_map(|at| self.all.get(at));
+        let mut others = self.others();
         others.any(|(source, signal)| signal.is_from_outside() && plan.is(due, source))
     }
 
@@ -127,8 +127,12 @@ impl Held {
 
     /// Whether it has come.
     pub(super) fn has_lost(&self, plan: &Plan, of: usize) -> bool {
-        let mut others = self.others.iter().filter_map(|at| self.all.get(at));
+        let mut others = self.others();
         others.any(|(_, signal)| may_be_lost(plan, signal, of))
+    }
+
+    fn others(&self) -> impl Iterator<Item = &(Source, Signal)> {
+        self.others.iter().filter_map(|at| self.all.get(at))
     }
 
     /// The first one, not sent by a recorded process, of which this is true.
