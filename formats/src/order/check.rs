@@ -155,6 +155,10 @@ impl Done {
     }
 }
 
+fn is_behind_end(step: &Step) -> bool {
+    matches!(step, Step::Answer { .. } | Step::Send(_))
+}
+
 impl Checker<'_> {
     fn process(&mut self, at: usize) -> Result<(), String> {
         let steps = &self.trace.processes[at].steps;
@@ -167,8 +171,8 @@ impl Checker<'_> {
             let wrong = match step {
                 Step::After { access, other } => done.access(at, *access, *other),
                 Step::Accesses(number) => done.accesses_until(*number),
-                // What came to a process that had ended is delivered nowhere.
-                _ if done.has_ended => Some("it has ended"),
+                // What came to a process that had ended is delivered nowhere. It gives up what it has, and tells of that.
+                step if done.has_ended && !is_behind_end(step) => Some("it has ended"),
                 Step::Deliver(message) | Step::Receive(message) => {
                     self.message(at, step, *message, &mut done)
                 }

@@ -105,6 +105,8 @@ pub enum Step {
     Receive(Message),
     /// An exit signal of the process at this place came to it, with the reason `normal`, and it did not trap exits.
     Lost(usize),
+    /// It heard of its link to the process at this place.
+    Heard(Heard, usize),
     /// A receive timed out.
     Timeout,
     /// It called a function that was not there, of this module.
@@ -186,6 +188,8 @@ pub struct Spent {
     pub by_signal: bool,
     /// The process that the signal is of, if it is told.
     pub of: Option<usize>,
+    /// That process was gone already when it was linked to.
+    pub gone: bool,
 }
 
 /// An access to what processes share.
@@ -211,6 +215,40 @@ pub enum Message {
     Told(Told),
 }
 
+/// What a process hears of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heard {
+    /// The other process has linked itself.
+    Link,
+    /// It has unlinked itself.
+    Unlink,
+    /// It has heard that this process has.
+    Unlinked,
+}
+
+impl Heard {
+    const ALL: [(Heard, &str); 3] = [
+        (Heard::Link, "link"),
+        (Heard::Unlink, "unlink"),
+        (Heard::Unlinked, "unlinked"),
+    ];
+
+    /// The one of this number in a record.
+    pub(crate) fn of_number(number: u64) -> Option<Heard> {
+        let at = usize::try_from(number).ok()?;
+        Heard::ALL.get(at).map(|(heard, _)| *heard)
+    }
+
+    fn name(self) -> &'static str {
+        Heard::ALL[self as usize].1
+    }
+
+    fn of_name(name: &str) -> Option<Heard> {
+        let found = Heard::ALL.iter().find(|(_, its)| *its == name);
+        found.map(|(heard, _)| *heard)
+    }
+}
+
 /// A message that no process has sent: of a timer, a port, a monitor, a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Told {
@@ -222,35 +260,70 @@ pub struct Told {
     pub gone: bool,
     /// It is an exit signal that has become a message, not one of a monitor, a timer or a port.
     pub exit: bool,
-    /// The timer whose message it is, where that is known.
-    pub timer: Option<Timer>,
+    /// The timer or the monitor whose message it is, where that is known.
+    pub set: Option<Set>,
 }
 
-/// A timer that a process has set.
+/// What a process has set, in one word: a [`Setting`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Timer {
-    of: u32,
+pub struct Set {
+    by: u32,
     number: NonZeroU32,
 }
 
-impl Timer {
+/// What a process has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// A timer: of the process at this place, and which of its timers, from 1.
+    Timer {
+        /// The place of the process.
+        by: usize,
+        /// Which of its timers.
+        number: u32,
+    },
+    /// A monitor of the receiver itself: its reference is the one of this number, from 1, of the references and unique
+    /// integers that the receiver makes.
+    Monitor(u32),
+}
+
+impl Set {
+    /// In place of a process: a monitor.
+    const MONITOR: u32 = u32::MAX;
+
     /// Of the process at this place, its timer of this number, from 1; nothing where there can be none.
     #[must_use]
-    pub fn new(of: usize, number: u32) -> Option<Timer> {
-        let (of, number) = (of.try_into().ok()?, NonZeroU32::new(number)?);
-        Some(Timer { of, number })
+    pub fn timer(by: usize, number: u32) -> Option<Set> {
+        let by = by.try_into().ok().filter(|by| *by != Set::MONITOR)?;
+        let number = NonZeroU32::new(number)?;
+        Some(Set { by, number })
     }
 
-    /// The place of the process that has set it.
+    /// The receiver's monitor of this number; nothing where there can be none.
     #[must_use]
-    pub fn of(self) -> usize {
-        self.of as usize
+    pub fn monitor(number: u32) -> Option<Set> {
+        let (by, number) = (Set::MONITOR, NonZeroU32::new(number)?);
+        Some(Set { by, number })
     }
 
-    /// Which of that one's timers it is, from 1.
+    /// What it is.
     #[must_use]
-    pub fn number(self) -> u32 {
-        self.number.get()
+    pub fn what(self) -> Setting {
+        let number = self.number.get();
+        match self.by {
+            Set::MONITOR => Setting::Monitor(number),
+            by => Setting::Timer {
+                by: by as usize,
+                number,
+            },
+        }
+    }
+
+    /// The same, with the places that processes have got; nothing where its process has none.
+    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Set> {
+        match self.what() {
+            Setting::Timer { by, number } => Set::timer(place(by)?, number),
+            Setting::Monitor(_) => Some(self),
+        }
     }
 }
 
@@ -272,7 +345,7 @@ impl Told {
             of: None,
             gone: false,
             exit: false,
-            timer: None,
+            set: None,
         }
     }
 }
@@ -371,9 +444,7 @@ impl Message {
             },
             Message::Told(told) => Message::Told(Told {
                 of: told.of.and_then(&place),
-                timer: told
-                    .timer
-                    .and_then(|timer| Timer::new(place(timer.of())?, timer.number())),
+                set: told.set.and_then(|set| set.moved(&place)),
                 ..told
             }),
         })
@@ -396,6 +467,7 @@ fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> 
             },
             Step::Exit(by) => Step::Exit(by.and_then(|by| by.moved(&place))),
             Step::Lost(of) => Step::Lost(place(of)?),
+            Step::Heard(what, of) => Step::Heard(what, place(of)?),
             Step::Spent(spent) => Step::Spent(Spent {
                 of: spent.of.and_then(&place),
                 ..spent

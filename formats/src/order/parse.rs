@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::reference::Reference;
-use super::{Access, Message, Origin, Process, Signal, Spent, Step, Timer, Told, Trace, Value};
+use super::{
+    Access, Heard, Message, Origin, Process, Set, Signal, Spent, Step, Told, Trace, Value,
+};
 use crate::name;
 use crate::ring::Id;
 
@@ -262,7 +264,7 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 }
 
 /// The steps, with the numbers of arguments that they may have.
-const STEPS: [(&str, std::ops::RangeInclusive<usize>); 14] = [
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 15] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=4),
@@ -275,7 +277,8 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 14] = [
     ("after", 2..=2),
     ("accesses", 1..=1),
     ("lost", 1..=1),
-    ("spent", 2..=4),
+    ("hears", 2..=2),
+    ("spent", 2..=5),
     ("exit", 0..=1),
 ];
 
@@ -391,6 +394,7 @@ impl Builder {
             },
             "accesses" => Step::Accesses(self.own_access(me, first)?),
             "lost" => Step::Lost(self.process(first)?),
+            "hears" => Step::Heard(Heard::of_name(first)?, self.process(&arguments[1])?),
             "spent" => Step::Spent(Spent {
                 reductions: first.parse().ok()?,
                 words: arguments[1].parse().ok()?,
@@ -402,6 +406,11 @@ impl Builder {
                 of: match arguments.get(3) {
                     None => None,
                     Some(of) => Some(self.process(of)?),
+                },
+                gone: match arguments.get(4).map(String::as_str) {
+                    None => false,
+                    Some("gone") => true,
+                    Some(_) => return None,
                 },
             }),
             "exit" => Step::Exit(match &arguments[..] {
@@ -426,7 +435,7 @@ impl Builder {
         match text.as_bytes()[0] {
             b'l' if rest.is_empty() => Some(Message::Sent { from, number }),
             b't' if from == me => {
-                let told = self.word(number, rest)?;
+                let told = self.word(me, number, rest)?;
                 Some(Message::Told(told))
             }
             _ => None,
@@ -452,35 +461,30 @@ impl Builder {
         Some((self.place(&reference), number))
     }
 
-    fn word(&mut self, number: u32, arguments: &[String]) -> Option<Told> {
-        if let [timer] = arguments
-            && timer.starts_with('s')
-        {
-            let (of, which) = self.numbered(timer)?;
-            let timer = Timer::new(of, which.try_into().ok()?)?;
-            return Some(Told {
-                timer: Some(timer),
-                ..Told::of_nobody(number)
-            });
+    fn word(&mut self, me: usize, number: u32, arguments: &[String]) -> Option<Told> {
+        let mut told = Told::of_nobody(number);
+        let mut words = arguments.iter().peekable();
+        if let Some(of) = words.next_if(|word| *word == "nobody" || word.starts_with('p')) {
+            told.of = match of.as_str() {
+                "nobody" => None,
+                of => Some(self.process(of)?),
+            };
         }
-        let (of, how) = match arguments {
-            [] => (None, &[][..]),
-            [of, how @ ..] if of == "nobody" => (None, how),
-            [of, how @ ..] => (Some(self.process(of)?), how),
-        };
-        let (exit, gone) = match how {
-            [] => (false, false),
-            [exit] if exit == "exit" => (true, false),
-            [gone] if gone == "gone" => (false, true),
-            [exit, gone] if exit == "exit" && gone == "gone" => (true, true),
-            _ => return None,
-        };
-        Some(Told {
-            number,
-            of,
-            gone,
-            exit,
-            timer: None,
-        })
+        if let Some(set) = words.next_if(|word| word.starts_with(['s', 'm'])) {
+            told.set = Some(self.set(me, set)?);
+        }
+        told.exit = words.next_if(|word| *word == "exit").is_some();
+        told.gone = words.next_if(|word| *word == "gone").is_some();
+        words.next().is_none().then_some(told)
+    }
+
+    /// What a process has set: a timer, or the process `me` a monitor.
+    fn set(&mut self, me: usize, text: &str) -> Option<Set> {
+        let (by, number) = self.numbered(text)?;
+        let number = number.try_into().ok()?;
+        match text.starts_with('s') {
+            true => Set::timer(by, number),
+            false => Set::monitor(number).filter(|_| by == me),
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Reads traces: from recordings, and from files of any form.
 
+mod told;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +9,8 @@ use std::sync::Arc;
 use super::accesses::{Object, To};
 use super::signals::SentSignal;
 use super::{
-    Access, At, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Timer, Told, Trace,
-    Value, moved,
+    Access, At, Heard, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Trace, Value,
+    moved,
 };
 use crate::name;
 use crate::profile::Origin as Whose;
@@ -251,6 +253,7 @@ impl Known {
                 reductions,
                 words,
                 by_signal: ended != 0,
+                gone: ended == 2,
                 of: self.ended_by,
             })),
             Event::OrderExit {} => self.steps.push(Step::Exit(None)),
@@ -344,11 +347,6 @@ impl<'r> Reader<'r> {
                 self.take(me, label)?;
             }
             Event::OrderReceive { at } => self.receive(me, at)?,
-            Event::OrderTold { of } => self.told(me, of, false, false)?,
-            Event::OrderToldGone { of } => self.told(me, of, true, false)?,
-            Event::OrderToldExit { of } => self.told(me, of, false, true)?,
-            Event::OrderToldExitGone { of } => self.told(me, of, true, true)?,
-            Event::OrderTimer { label } => self.timer(me, label)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
             Event::OrderMiss { module } => {
                 let module = self.module(module)?;
@@ -388,6 +386,7 @@ impl<'r> Reader<'r> {
             _ => {
                 self.all[me].ends_or_waits(event);
                 self.add_signal(me, event);
+                self.add_told(me, event)?;
                 self.add_site(me, event);
             }
         }
@@ -402,6 +401,14 @@ impl<'r> Reader<'r> {
             } => {
                 let of = self.place(of);
                 self.all[me].steps.push(Step::Lost(of));
+            }
+            Event::OrderHeard {
+                what,
+                of: Id::Process(of),
+            } => {
+                let of = self.place(of);
+                let heard = Heard::of_number(what).map(|what| Step::Heard(what, of));
+                self.all[me].steps.extend(heard);
             }
             Event::OrderEndedBy {
                 of: Id::Process(of),
@@ -650,37 +657,6 @@ impl<'r> Reader<'r> {
         known.queue.insert(at, message);
         known.steps.push(Step::Deliver(message));
         Ok(())
-    }
-
-    fn told(&mut self, me: usize, of: Id, gone: bool, exit: bool) -> Result<(), String> {
-        let of = match of {
-            Id::Process(of) => Some(self.place(of)),
-            _ => None,
-        };
-        let told = Told {
-            number: self.next_told(me),
-            of,
-            gone,
-            exit,
-            timer: None,
-        };
-        self.deliver(me, Message::Told(told))
-    }
-
-    fn next_told(&mut self, me: usize) -> u32 {
-        self.all[me].told += 1;
-        self.all[me].told
-    }
-
-    /// The message of a timer is delivered.
-    fn timer(&mut self, me: usize, label: Label) -> Result<(), String> {
-        let of = self.place_of_low(label.from);
-        let timer = Timer::new(of, label.number).ok_or_else(incomplete)?;
-        let told = Told {
-            timer: Some(timer),
-            ..Told::of_nobody(self.next_told(me))
-        };
-        self.deliver(me, Message::Told(told))
     }
 
     fn receive(&mut self, me: usize, at: u64) -> Result<(), String> {

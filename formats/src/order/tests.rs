@@ -118,7 +118,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
         (
             "{p0, [\n jump(p0.1)]}",
             "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, after, accesses, \
-             lost, spent, exit) is expected",
+             lost, hears, spent, exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (
@@ -288,7 +288,7 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                         of: Some(1 - me),
                         gone: told[me] % 2 == 0,
                         exit: told[me] % 3 == 0,
-                        timer: None,
+                        set: Set::monitor(told[me]).filter(|_| told[me] % 3 == 1),
                     });
                     steps.push(Step::Deliver(message));
                     queues[me].push(message);
@@ -310,7 +310,7 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 7 => {
                     told[me] += 1;
                     let message = Message::Told(Told {
-                        timer: Timer::new(1 - me, told[me]),
+                        set: Set::timer(1 - me, told[me]),
                         ..Told::of_nobody(told[me])
                     });
                     steps.push(Step::Deliver(message));
@@ -326,7 +326,18 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
 
 proptest! {
     #[test]
-    fn a_trace_is_read_as_it_is_written(trace in traces()) {
+    fn a_trace_is_read_as_it_is_written(mut trace in traces()) {
+        for (me, process) in trace.processes.iter_mut().enumerate() {
+            process.steps.push(Step::Lost(1 - me));
+            process.steps.extend(Heard::ALL.map(|(heard, _)| Step::Heard(heard, 1 - me)));
+            process.steps.push(Step::Spent(Spent {
+                reductions: 7,
+                words: 8,
+                by_signal: true,
+                of: Some(1 - me),
+                gone: me == 0,
+            }));
+        }
         prop_assert_eq!(trace.check(), Ok(()));
         prop_assert_eq!(&parsed(&trace.to_string()), &trace);
         let places: Vec<usize> = (0..trace.processes.len()).collect();

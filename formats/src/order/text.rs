@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Access, Message, Signal, Spent, Step, Told, Trace};
+use super::{Access, Message, Set, Setting, Signal, Spent, Step, Trace};
 use crate::name;
 use crate::ring::Id;
 
@@ -73,6 +73,7 @@ impl Trace {
                 format!("accesses({})", self.access(Access { of, number }))
             }
             Step::Lost(of) => format!("lost({})", self.name(*of)),
+            Step::Heard(what, of) => format!("hears({}, {})", what.name(), self.name(*of)),
             Step::Spent(spent) => {
                 let Spent {
                     reductions, words, ..
@@ -82,7 +83,11 @@ impl Trace {
                     (true, None) => ", signal".into(),
                     (true, Some(of)) => format!(", signal, {}", self.name(of)),
                 };
-                format!("spent({reductions}, {words}{ended})")
+                let gone = match spent.gone && spent.of.is_some() {
+                    true => ", gone",
+                    false => "",
+                };
+                format!("spent({reductions}, {words}{ended}{gone})")
             }
             Step::Exit(None) => "exit".into(),
             Step::Exit(Some(Signal::End(of))) => format!("exit({})", self.name(*of)),
@@ -93,20 +98,24 @@ impl Trace {
     /// A message, and of whom it tells.
     fn word(&self, at: usize, message: &Message) -> String {
         let label = self.message(at, message);
-        match message {
-            Message::Told(Told {
-                timer: Some(timer), ..
-            }) => {
-                let timer = self.numbered('s', timer.of(), timer.number().into());
-                format!("{label}, {timer}")
-            }
-            Message::Told(told) if told.of.is_some() || told.gone || told.exit => {
-                let of = told.of.map_or("nobody".into(), |of| self.name(of));
-                let exit = if told.exit { ", exit" } else { "" };
-                let gone = if told.gone { ", gone" } else { "" };
-                format!("{label}, {of}{exit}{gone}")
-            }
-            _ => label,
+        let Message::Told(told) = message else {
+            return label;
+        };
+        let mut words = vec![label];
+        if told.of.is_some() || told.gone || told.exit {
+            words.push(told.of.map_or("nobody".into(), |of| self.name(of)));
+        }
+        words.extend(told.set.map(|set| self.set(at, set)));
+        words.extend(told.exit.then(|| "exit".into()));
+        words.extend(told.gone.then(|| "gone".into()));
+        words.join(", ")
+    }
+
+    /// What the process at this place, or another one, has set, such as the timer `s0.4:2` or the monitor `m0.4:17`.
+    fn set(&self, at: usize, set: Set) -> String {
+        match set.what() {
+            Setting::Timer { by, number } => self.numbered('s', by, number.into()),
+            Setting::Monitor(number) => self.numbered('m', at, number.into()),
         }
     }
 

@@ -360,8 +360,8 @@ events! {
     /// The access that it is about to make: how it is made (the bits are below), the object's number among those of
     /// the run, its name, which part of it is accessed (a hash, or a place), and that part as Erlang writes it.
     96 = OrderAccess, "order_access", Sites, { how: u64, object: u64, name: NameId, part: u64; text };
-    /// By its end, which comes next, it has made so many reductions and allocated so many words; a signal ends it (1), or
-    /// it does so itself (0).
+    /// By its end, which comes next, it has made so many reductions and allocated so many words; a signal ends it (1; or 2 where
+    /// who it was linked to was gone already), or it does so itself (0).
     97 = OrderSpent, "order_spent", Order, { reductions: u64, words: u64, ended: u64 };
     /// An exit signal of `of` gets into its queue as a message.
     98 = OrderToldExit, "order_told_exit", Order, { of: Id };
@@ -393,18 +393,28 @@ events! {
     /// The message of a timer gets into its message queue: `label` names the process that has set the timer, and says which of
     /// its timers it is.
     111 = OrderTimer, "order_timer", Order, { label: Label };
+    /// The message of a monitor gets into its message queue, which tells of `of`, if of a process: the monitor's reference is
+    /// the one of this number, from 1, of the references and unique integers that it makes.
+    112 = OrderDown, "order_down", Order, { of: Id, monitor: u64 };
+    /// The same, as `of` was not there any more.
+    113 = OrderDownGone, "order_down_gone", Order, { of: Id, monitor: u64 };
+    /// It hears of the link to this process: that one has linked itself (0), has unlinked itself (1), or has heard that it has
+    /// unlinked itself (2).
+    114 = OrderHeard, "order_heard", Order, { what: u64, of: Id };
 }
 
 impl Event<'_> {
     /// A message that no process has sent gets into a queue: it tells of `of`, which may have been `gone`, and may be an
-    /// exit signal.
+    /// exit signal, or of a monitor of this number, if that is known.
     #[must_use]
-    pub fn order_told(of: Id, gone: bool, exit: bool) -> Event<'static> {
-        match (exit, gone) {
-            (false, false) => Event::OrderTold { of },
-            (false, true) => Event::OrderToldGone { of },
-            (true, false) => Event::OrderToldExit { of },
-            (true, true) => Event::OrderToldExitGone { of },
+    pub fn order_told(of: Id, gone: bool, exit: bool, monitor: Option<u64>) -> Event<'static> {
+        match (exit, gone, monitor) {
+            (true, false, _) => Event::OrderToldExit { of },
+            (true, true, _) => Event::OrderToldExitGone { of },
+            (false, false, None) => Event::OrderTold { of },
+            (false, true, None) => Event::OrderToldGone { of },
+            (false, false, Some(monitor)) => Event::OrderDown { of, monitor },
+            (false, true, Some(monitor)) => Event::OrderDownGone { of, monitor },
         }
     }
 }

@@ -401,7 +401,7 @@ impl Order {
                     },
                     Message::Told(told) => {
                         let of = told.of.map_or(Id::None, |of| chart.id(of));
-                        Event::order_told(of, told.gone, told.exit)
+                        Event::order_told(of, told.gone, told.exit, None)
                     }
                 }
             }

@@ -7,7 +7,7 @@ use crate::ets::{
 };
 use crate::heap::{Message, Stored};
 use crate::process::answer::{self, Native};
-use crate::process::{self, Control, Due, PauseWords, Process, Signal, refs, work};
+use crate::process::{self, Control, Due, PauseWords, Process, Signal, order, refs, work};
 use crate::sched;
 use crate::term::{Atom, Term, Tuple, View, am};
 
@@ -199,9 +199,9 @@ fn rename_2<'p>(p: &'p Process, [id, name]: [Term<'p>; 2]) -> BifResult<'p> {
     let table = handle.table();
     let new = name.as_atom();
     let wanted = new.filter(|_| table.options.named);
-    let mut state = table.to_rename(p, id, wanted)?;
+    let (mut state, names) = table.to_rename(p, id, wanted)?;
     let new = new.ok_or_else(badarg)?;
-    if !registry::rename(table, &mut state, new) {
+    if !registry::rename(table, &mut state, names, new) {
         return Err(badarg().into());
     }
     Ok(if table.options.named { name } else { id })
@@ -212,8 +212,8 @@ fn delete_1<'p>(p: &'p Process, [id]: [Term<'p>; 1]) -> BifResult<'p> {
         return free(p, *garbage);
     }
     let handle = registry::find(p, id)?;
-    let mut state = handle.table().write(p, id)?;
-    let objects = registry::delete(handle.table(), &mut state);
+    let (mut state, names) = handle.table().to_delete(p, id)?;
+    let objects = registry::delete(handle.table(), &mut state, names);
     drop(state);
     let shown_as = Some((am::delete_trap, 1));
     let result = am::true_.term();
@@ -253,18 +253,21 @@ fn free<'p>(p: &'p Process, mut garbage: Garbage<'p>) -> BifResult<'p> {
 
 fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'p> {
     let handle = registry::find(p, id)?;
-    let mut state = handle.table().write(p, id)?;
-    let to = to.as_pid().filter(|pid| process::exists(*pid));
-    let to = to.ok_or_else(badarg)?;
+    let (mut state, owned) = handle.table().to_give(p, id)?;
+    let to = to.as_pid().ok_or_else(badarg)?;
+    if !order::is_asked() && !process::exists(to) {
+        return Err(badarg().into());
+    }
     if state.owner != p.pid() {
         return Err(error(am::not_owner).into());
     }
     if to == p.pid() {
         return Err(error(am::owner).into());
     }
-    let reference = registry::transfer(handle.table(), &mut state, to).ok_or_else(badarg)?;
+    let reference = registry::give_away(p, handle.table(), &mut state, owned, to);
+    let reference = reference.ok_or_else(badarg)?;
     drop(state);
-    registry::send_transfer(to, p.pid(), &reference, data);
+    registry::send_transfer(p, to, &reference, data);
     Ok(am::true_.term())
 }
 

@@ -300,7 +300,7 @@ mod tests {
         while table.state().insertion.is_none() {
             assert!(step(&p, || insert_2(&p, [id, list])).is_none());
         }
-        drop(registry::delete(table, &mut table.state()));
+        drop(registry::delete(table, &mut table.state(), None));
         let refused = insert_2(&p, [id, list]);
         assert!(matches!(refused, Err(Leave::Raise(Raise::ErrorCause(..)))));
         assert!(!p.has_work());

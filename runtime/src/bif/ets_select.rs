@@ -52,34 +52,38 @@ struct Compiled {
 }
 
 fn program(term: Term<'_>) -> Option<&Compiled> {
-    term.as_ref()?.magic()?.get()
+    let program: &Arc<Compiled> = term.as_ref()?.magic()?.get()?;
+    Some(program)
 }
 
-/// A compiled specification in use: a term is made of a new one only where it must outlive the call.
+/// A compiled specification in use: a term is made of a new one only where it must outlive the call. So its reference is made
+/// once, however often a call has to be made again that it is not the turn of.
 #[derive(Clone)]
 enum Program<'p> {
     Known(Term<'p>),
-    New(Arc<MagicBinary>),
+    New(Arc<Compiled>),
 }
 
 impl<'p> Program<'p> {
     fn new(spec: Message) -> Result<Program<'p>, Raise<'static>> {
         let program = compiled(spec.term())?;
-        let compiled = Box::new(Compiled { program, spec });
-        Ok(Program::New(MagicBinary::new(refs::make_ref(), compiled)))
+        Ok(Program::New(Arc::new(Compiled { program, spec })))
     }
 
     fn compiled(&self) -> Option<&Compiled> {
         match self {
             Program::Known(term) => program(*term),
-            Program::New(magic) => magic.get(),
+            Program::New(compiled) => Some(compiled),
         }
     }
 
     fn term(&self, p: &'p Process) -> Term<'p> {
         match self {
             Program::Known(term) => *term,
-            Program::New(magic) => p.magic_reference(magic.clone()),
+            Program::New(compiled) => {
+                let compiled = Box::new(Arc::clone(compiled));
+                p.magic_reference(MagicBinary::new(refs::make_ref(), compiled))
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The BIFs `process_flag`, which set a process's flags.
 
 use super::process::reply;
-use super::{GuardResult, Next, Raise, badarg, badopt, bifs, calls_again};
+use super::{GuardResult, Leave, Next, Raise, badarg, badopt, bifs, calls_again};
+use crate::process::answer::{self, Native};
 use crate::process::refs::make_ref;
 use crate::process::{
     Control, Exception, MaxHeap, Process, Signal, ask, explored, min_heap_words, options,
@@ -56,11 +57,18 @@ fn process_flag_2(p: &mut Process) -> Next {
 ///
 /// # Errors
 /// It is to call again.
-fn may_trap_exits(p: &Process) -> Result<(), Control<'static>> {
+fn may_trap_exits(p: &Process) -> Result<(), Control<'_>> {
     let Some(traps) = p.x(1).as_bool() else {
         return Ok(());
     };
+    static NATIVE: Native = Native::new("erlang", "process_flag", 2);
+    let old = p.flags.get().trap_exit;
     explored::is_to_trap(p, traps)?;
+    if traps != old
+        && let Err(Leave::Control(control)) = answer::in_turn(p, &NATIVE, || Ok(Term::bool(old)))
+    {
+        return Err(control);
+    }
     p.tells_traps(traps);
     Ok(())
 }

@@ -20,6 +20,9 @@ fn register_2<'p>(p: &'p Process, [name, who]: [Term<'p>; 2]) -> BifResult<'p> {
     match who.view() {
         View::Pid(pid) => {
             let names = registry::to_give(p, name, Named::Process(pid))?;
+            if !registry::gets_name(p, pid) {
+                return Err(refused(am::notalive).into());
+            }
             registry::register_process(names, name, pid).map_err(refused)?;
         }
         View::Port(port) => {

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
+use crate::process::answer::{self, Native};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::replay::Word;
@@ -27,13 +28,13 @@ bifs! {
     bif erts_internal:"spawn_system_process"/3 => spawn_system_process_3, ordered;
     bif erlang:"link"/1 => link_1, ordered;
     bif erlang:"link"/2 => link_2, ordered;
-    bif erlang:"unlink"/1 => unlink_1, ordered;
+    bif erlang:"unlink"/1 => unlink_1, turn;
     bif erlang:"monitor"/2 => monitor_2, ordered;
     bif erlang:"monitor"/3 => monitor_3, ordered;
     bif erlang:"demonitor"/1 => demonitor_1, ordered;
     bif erlang:"demonitor"/2 => demonitor_2, ordered;
     bif erlang:"alias"/1 => alias_1, own;
-    bif erlang:"unalias"/1 => unalias_1, own;
+    bif erlang:"unalias"/1 => unalias_1, turn;
     bif erlang:"exit"/2 => exit_2, ordered;
     bif erlang:"exit"/3 => exit_3, ordered;
     bif erlang:"exit_signal"/2 => exit_signal_2, ordered;
@@ -321,7 +322,12 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
         Some(pid) => !exists(pid),
         None => !crate::process::ports::exists(other.as_port().ok_or_else(badarg)?),
     };
-    if gone && !p.flags.get().trap_exit {
+    static NATIVE: Native = Native::new("erlang", "link", 1);
+    // A replay goes by what was found in the recorded run. What is gone by now ends as if it had been there, and who is there
+    // still had gone.
+    let refuses = gone && !p.flags.get().trap_exit;
+    let links = answer::in_turn(p, &NATIVE, || Ok(Term::bool(!refuses)))?;
+    if links == am::false_ {
         return Err(am::noproc.into());
     }
     p.link(peer, priority);
@@ -475,18 +481,45 @@ fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'sta
 }
 
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    demonitor_in_turn(p, reference, true)?;
+    Ok(Term::bool(true))
+}
+
+/// As [`demonitor`]. Where a recorded run is followed, what the monitor told first there, and what came through its alias,
+/// comes first.
+fn demonitor_in_turn<'p>(
+    p: &'p Process,
+    reference: Term<'p>,
+    keeps: bool,
+) -> Result<bool, Leave<'p>> {
+    static NATIVE: Native = Native::new("erlang", "demonitor", 1);
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    demonitor(p, reference, true)?;
-    Ok(Term::bool(true))
+    if !order::is_asked() || !closes_alias(p, reference) {
+        return Ok(demonitor(p, reference, keeps)?);
+    }
+    if !explored::is_on()
+        && let Some(later) = p.hears_without(&NATIVE)
+    {
+        return Err(later.into());
+    }
+    let ends = || Ok(Term::bool(demonitor(p, reference, keeps)?));
+    Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_)
+}
+
+/// Whether an alias ends with this monitor.
+fn closes_alias(p: &Process, reference: Term<'_>) -> bool {
+    let numbers = reference.as_ref().map(|reference| reference.numbers());
+    let alias = numbers.and_then(|numbers| p.alias(numbers));
+    alias.is_some_and(|alias| alias.end != AliasEnd::Explicit)
 }
 
 /// Where a recorded run is followed in which the end of what is monitored was told first: to be tried again later.
 fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
     p.is_to_hear(|p| {
         let reference = reference.as_ref()?.numbers();
-        p.some_relations()?.monitored(reference).map(Word::Down)
+        p.word_of_monitor(reference)
     })
 }
 
@@ -513,10 +546,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
             _ => return Err(badarg().into()),
         }
     }
-    if let Some(later) = hears_of_monitored(p, reference) {
-        return Err(later.into());
-    }
-    if demonitor(p, reference, !flush)? {
+    if demonitor_in_turn(p, reference, !flush)? {
         return Ok(Term::bool(true));
     }
     let result = Term::bool(!info);

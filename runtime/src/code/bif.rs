@@ -84,6 +84,8 @@ pub enum Chance {
     Read,
     /// What the function does, it does again, with an answer of its own: an object, or always the same.
     Again,
+    /// It opens or closes a door for what comes. Its answer is recorded, and a replay calls it when what came before has come.
+    Turn,
     /// It is not recorded.
     Unrecorded,
 }
@@ -123,6 +125,7 @@ macro_rules! bifs {
     (@chance outside) => { $crate::code::bif::Chance::Outside };
     (@chance read) => { $crate::code::bif::Chance::Read };
     (@chance again) => { $crate::code::bif::Chance::Again };
+    (@chance turn) => { $crate::code::bif::Chance::Turn };
     (@chance unrecorded) => { $crate::code::bif::Chance::Unrecorded };
     (@call xbif $row:tt $arity:literal $handler:path) => {
         $crate::code::bif::Call::Exclusive($crate::code::bif::bifs!(@exclusive $row $arity $handler))
@@ -185,6 +188,9 @@ macro_rules! bifs {
     };
     (@answered outside $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded done $row $p $call)
+    };
+    (@answered turn $row:tt $p:ident $args:ident $call:expr) => {
+        $crate::code::bif::bifs!(@recorded in_turn $row $p $call)
     };
     (@answered read ($module:ident $function:literal $arity:literal) $p:ident $args:ident $call:expr) => {{
         static NATIVE: $crate::process::answer::Native =
@@ -340,7 +346,7 @@ mod tests {
     }
 
     /// The kinds of answers that the documentation lists; all other functions are `Own`.
-    const LISTED: [(Chance, &str); 7] = [
+    const LISTED: [(Chance, &str); 8] = [
         (
             Chance::Answer,
             "The answer is recorded, and a replay gives it again without a call.",
@@ -356,6 +362,10 @@ mod tests {
         (
             Chance::Again,
             "A replay does it again; nothing is recorded.",
+        ),
+        (
+            Chance::Turn,
+            "A replay does it again when what came before has come, and gives the recorded answer.",
         ),
         (
             Chance::Ordered,

@@ -2,7 +2,8 @@
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 
-use super::{Kind, State, Table, error, registry};
+use super::registry::{self, Names, Owners};
+use super::{Kind, State, Table, error};
 use crate::process::access::{Access, Object, Part, Shared, Touch};
 use crate::process::{self, Leave, Process, Raise, order};
 use crate::term::{Atom, Term, View, am};
@@ -57,17 +58,31 @@ impl Table {
         Ok(())
     }
 
+    /// Where the order is asked for, whether a table that was found by its name is still the one of that name.
+    ///
+    /// # Errors
+    /// There is none any more; or there is another one, and `p` is to look again.
+    #[inline]
+    fn is_still<'p>(&self, p: &Process, state: &State, id: Term<'p>) -> Result<(), Leave<'p>> {
+        match order::is_asked() && self.check(state, id).is_err() {
+            true => registry::is_gone(p, id),
+            false => Ok(()),
+        }
+    }
+
     /// The state with no insertion under way: with one, `p` goes on with it, and where its time slice is over
     /// before the insertion is, calls its BIF again in the next one.
     #[inline]
-    fn settled(
+    fn settled<'p>(
         &self,
         p: &Process,
+        id: Term<'p>,
         part: Part<'_>,
-    ) -> Result<RwLockReadGuard<'_, State>, Leave<'static>> {
+    ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
         loop {
             let state = self.state.read();
             if state.insertion.is_none() {
+                self.is_still(p, &state, id)?;
                 p.accesses(self.touch(&state, Access::Read, part))?;
                 return Ok(state);
             }
@@ -81,15 +96,17 @@ impl Table {
 
     /// The same, with the state to oneself.
     #[inline]
-    fn settled_exclusive(
+    fn settled_exclusive<'p>(
         &self,
         p: &Process,
+        id: Term<'p>,
         part: Part<'_>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'static>> {
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let mut state = self.state.write();
         if state.insertion.is_some() {
             state.help(p)?;
         }
+        self.is_still(p, &state, id)?;
         p.accesses(self.touch(&state, Access::Write, part))?;
         Ok(state)
     }
@@ -100,11 +117,13 @@ impl Table {
         p: &Process,
         id: Term<'p>,
         name: Option<Atom>,
-    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
+    ) -> Result<(RwLockWriteGuard<'_, State>, Names), Leave<'p>> {
         let mut state = self.state.write();
         if state.insertion.is_some() {
             state.help(p)?;
         }
+        self.is_still(p, &state, id)?;
+        let names = registry::names_of(self);
         let other = name.and_then(registry::object_of);
         let own = self.touch(&state, Access::Write, Part::All);
         let other = other.zip(name).map(|(object, name)| Touch {
@@ -116,7 +135,64 @@ impl Table {
         p.accesses_all(&both)?;
         self.check(&state, id)?;
         state.may(p, Access::Write)?;
-        Ok(state)
+        Ok((state, names))
+    }
+
+    /// To delete it.
+    pub(crate) fn to_delete<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+    ) -> Result<(RwLockWriteGuard<'_, State>, Names), Leave<'p>> {
+        let mut state = self.state.write();
+        if state.insertion.is_some() {
+            state.help(p)?;
+        }
+        self.is_still(p, &state, id)?;
+        let names = registry::names_of(self);
+        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        self.check(&state, id)?;
+        state.may(p, Access::Write)?;
+        Ok((state, names))
+    }
+
+    /// To give it to another owner.
+    pub(crate) fn to_give<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+    ) -> Result<(RwLockWriteGuard<'_, State>, Owners), Leave<'p>> {
+        let mut state = self.state.write();
+        if state.insertion.is_some() {
+            state.help(p)?;
+        }
+        self.is_still(p, &state, id)?;
+        let owned = registry::owners();
+        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        self.check(&state, id)?;
+        state.may(p, Access::Write)?;
+        Ok((state, owned))
+    }
+
+    /// To delete it or give it to another owner, whatever its state, as its owner ends; nothing where that one has got another
+    /// table meanwhile, which comes first.
+    ///
+    /// # Errors
+    /// It is not the turn of `p` to access it.
+    pub(super) fn to_leave(
+        &self,
+        p: &Process,
+    ) -> Result<Option<(RwLockWriteGuard<'_, State>, Names, Owners)>, process::Control<'static>>
+    {
+        let state = self.state.write();
+        let names = registry::names_of(self);
+        let owned = registry::owners();
+        let next = owned.next_left(p)?;
+        if !next.is_some_and(|next| registry::is_same(&next, self)) {
+            return Ok(None);
+        }
+        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        Ok(Some((state, names, owned)))
     }
 
     /// For information, which nobody is refused.
@@ -125,7 +201,7 @@ impl Table {
         p: &Process,
         id: Term<'p>,
     ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
-        let state = self.settled(p, Part::All)?;
+        let state = self.settled(p, id, Part::All)?;
         self.check(&state, id)?;
         Ok(state)
     }
@@ -142,6 +218,7 @@ impl Table {
         access: Access,
     ) -> Result<(), Leave<'p>> {
         let state = self.state.read();
+        self.is_still(p, &state, id)?;
         let refused = self.check(&state, id).and_then(|()| state.may(p, access));
         if refused.is_err() {
             p.accesses(self.touch(&state, Access::Read, Part::All))?;
@@ -177,7 +254,7 @@ impl Table {
         id: Term<'p>,
         part: Part<'_>,
     ) -> Result<RwLockReadGuard<'_, State>, Leave<'p>> {
-        let state = self.settled(p, part)?;
+        let state = self.settled(p, id, part)?;
         self.check(&state, id)?;
         state.may(p, Access::Read)?;
         Ok(state)
@@ -211,7 +288,7 @@ impl Table {
         id: Term<'p>,
         part: Part<'_>,
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let state = self.settled_exclusive(p, part)?;
+        let state = self.settled_exclusive(p, id, part)?;
         self.check(&state, id)?;
         state.may(p, Access::Write)?;
         Ok(state)
@@ -225,6 +302,7 @@ impl Table {
         access: impl FnOnce(&State) -> Access,
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let state = self.state.write();
+        self.is_still(p, &state, id)?;
         p.accesses(self.touch(&state, access(&state), Part::All))?;
         self.check(&state, id)?;
         state.may(p, Access::Read)?;
@@ -237,7 +315,7 @@ impl Table {
         p: &Process,
         id: Term<'p>,
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let state = self.settled_exclusive(p, Part::All)?;
+        let state = self.settled_exclusive(p, id, Part::All)?;
         self.check(&state, id)?;
         state.may(p, Access::Read)?;
         Ok(state)

@@ -135,12 +135,6 @@ impl Heir {
         let process = Arc::downgrade(&process::table().lookup(pid.0)?);
         Some(Heir { pid, process, data })
     }
-
-    /// Is it the process that it was meant to be?
-    fn lives(&self) -> bool {
-        let process = process::table().lookup(self.pid.0);
-        process.is_some_and(|process| std::ptr::eq(Arc::as_ptr(&process), self.process.as_ptr()))
-    }
 }
 
 /// A table, as long as a reference to it lives.

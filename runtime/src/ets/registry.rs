@@ -5,21 +5,23 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use super::{Access, Object, Objects, Table, error};
 use crate::hash::HashSet;
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
 use crate::process::access::{ObjectsOf, Part, Shared, Touch};
+use crate::process::answer::{self, Native};
 use crate::process::order;
 use crate::process::refs::RefNumbers;
-use crate::process::{self, Control, Leave, Process, Raise, Signal, refs};
+use crate::process::{self, Control, Leave, ProcShared, Process, Raise, refs};
+use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Ref, Term, am};
 
 /// Hashes atoms and pids, which are numbers.
 #[derive(Default)]
-pub(super) struct NumberHasher(u64);
+pub(crate) struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
@@ -72,10 +74,12 @@ fn touch_of(object: &Object, name: Atom, access: Access) -> Touch<'_> {
 
 /// The tables of processes.
 #[derive(Default)]
-struct Owned {
+pub(crate) struct Owned {
     tables: Map<Pid, Vec<TableRef>>,
     /// Tables that a process has fixed.
     fixed: Map<Pid, Vec<TableRef>>,
+    /// Processes that have, or have had, tables, where the order is asked for.
+    owners: HashSet<Pid>,
     /// Objects of tables that have died with a process, which has yet to free them.
     dying: Map<Pid, Objects>,
     super_users: Vec<Pid>,
@@ -88,6 +92,7 @@ impl Owned {
             || self.fixed.contains_key(&pid)
             || self.dying.contains_key(&pid)
             || self.super_users.contains(&pid)
+            || self.owners.contains(&pid)
     }
 }
 
@@ -162,6 +167,20 @@ fn named<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p>> {
     Err(error(am::id).into())
 }
 
+/// The table that `p` has found by the name `id` is gone, or has another name by now.
+///
+/// # Errors
+/// There is none of this name; or `p` is to look again.
+#[cold]
+pub(super) fn is_gone<'p>(p: &Process, id: Term<'p>) -> Result<(), Leave<'p>> {
+    if id.as_ref().is_some() {
+        return Ok(());
+    }
+    named(p, id)?;
+    p.shared().wake();
+    Err(Control::Wait.into())
+}
+
 /// The same by nobody in particular.
 ///
 /// # Errors
@@ -206,14 +225,13 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
     if let Some(names) = &mut names {
         names.insert(name, Arc::clone(&reference));
     }
-    drop(names);
     if !named && order::is_followed() {
         MADE.lock().insert(reference.ref_numbers());
     }
     TABLES.fetch_add(1, Ordering::Relaxed);
-    let mut owned = OWNED.lock();
-    let tables = owned.tables.entry(owner).or_default();
-    tables.push(Arc::clone(&reference));
+    // Before others find it by its name, who may delete it.
+    OWNED.lock().own(owner, Arc::clone(&reference));
+    drop(names);
     Ok(Some(reference))
 }
 
@@ -246,38 +264,79 @@ pub(crate) fn term_of<'p>(p: &'p crate::heap::Heap, reference: &TableRef) -> Ter
     }
 }
 
-fn is_same(reference: &TableRef, table: &Table) -> bool {
+pub(super) fn is_same(reference: &TableRef, table: &Table) -> bool {
     table_of(reference).is_some_and(|other| std::ptr::eq(other, table))
 }
 
-/// Takes `table` away from `owner`.
-fn disown(owner: Pid, table: &Table) -> Option<TableRef> {
-    let mut owned = OWNED.lock();
-    let tables = owned.tables.get_mut(&owner)?;
-    let at = tables.iter().position(|other| is_same(other, table))?;
-    let reference = tables.swap_remove(at);
-    if tables.is_empty() {
-        owned.tables.remove(&owner);
+impl Owned {
+    /// From now on, `owner` has this table, too.
+    fn own(&mut self, owner: Pid, reference: TableRef) {
+        if order::is_asked() {
+            self.owners.insert(owner);
+        }
+        self.tables.entry(owner).or_default().push(reference);
     }
-    Some(reference)
+
+    /// Makes `to` the owner of `table`.
+    fn transfer(&mut self, table: &Table, state: &mut super::State, to: Pid) -> Option<TableRef> {
+        let reference = self.disown(state.owner, table)?;
+        state.owner = to;
+        self.own(to, Arc::clone(&reference));
+        wakes_ending(to);
+        Some(reference)
+    }
+
+    /// The table that `p`, which ends, gives up next: where a recorded run is followed, the one that it gave up there.
+    ///
+    /// # Errors
+    /// It has yet to be given that one; or it gave up no more, and others have yet to delete those that it has. It is woken
+    /// then.
+    pub(super) fn next_left(&self, p: &Process) -> Result<Option<TableRef>, Control<'static>> {
+        let tables = self.tables.get(&p.pid());
+        let mut tables = tables.into_iter().flatten();
+        let Some(recorded) = p.would_be_given(&GIVES, left_of) else {
+            return Ok(tables.last().cloned());
+        };
+        match recorded {
+            Some(recorded) => {
+                let found = tables.find(|table| table.ref_numbers() == recorded);
+                found.cloned().map(Some).ok_or(Control::Wait)
+            }
+            None if tables.next().is_some() => Err(Control::Wait),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes `table` away from `owner`.
+    fn disown(&mut self, owner: Pid, table: &Table) -> Option<TableRef> {
+        let tables = self.tables.get_mut(&owner)?;
+        let at = tables.iter().position(|other| is_same(other, table))?;
+        let reference = tables.swap_remove(at);
+        if tables.is_empty() {
+            self.tables.remove(&owner);
+        }
+        Some(reference)
+    }
 }
 
-fn own(owner: Pid, reference: TableRef) {
-    let mut owned = OWNED.lock();
-    owned.tables.entry(owner).or_default().push(reference);
+/// The names of tables, while one that has a name is about to go or to change it: who looks for the name meanwhile finds
+/// what comes before this or after it in the order of accesses.
+pub(crate) type Names = Option<RwLockWriteGuard<'static, Map<Atom, TableRef>>>;
+
+/// The names, for a change of this table. Its state is locked.
+pub(super) fn names_of(table: &Table) -> Names {
+    table.options.named.then(|| NAMES.write())
 }
 
 /// Deletes `table`, whose state is `state`; its objects, which are still to be freed.
 #[must_use]
-pub(crate) fn delete(table: &Table, state: &mut super::State) -> Objects {
-    if table.options.named {
-        let mut names = NAMES.write();
-        if names
+pub(crate) fn delete(table: &Table, state: &mut super::State, names: Names) -> Objects {
+    if let Some(mut names) = names
+        && names
             .get(&state.name)
             .is_some_and(|other| is_same(other, table))
-        {
-            names.remove(&state.name);
-        }
+    {
+        names.remove(&state.name);
     }
     state.deleted = true;
     state.heir = None;
@@ -285,8 +344,9 @@ pub(crate) fn delete(table: &Table, state: &mut super::State) -> Objects {
     let empty = Objects::new(&table.options);
     let objects = std::mem::replace(&mut state.objects, empty);
     state.fixes = super::Fixes::default();
-    if disown(state.owner, table).is_some() {
+    if OWNED.lock().disown(state.owner, table).is_some() {
         TABLES.fetch_sub(1, Ordering::Relaxed);
+        wakes_ending(state.owner);
     }
     objects
 }
@@ -310,9 +370,8 @@ pub(crate) fn colliding_names(name: Atom, count: usize) -> Vec<Atom> {
 }
 
 /// Gives `table` another name; `false` where that is taken.
-pub(crate) fn rename(table: &Table, state: &mut super::State, name: Atom) -> bool {
-    if table.options.named {
-        let mut names = NAMES.write();
+pub(crate) fn rename(table: &Table, state: &mut super::State, names: Names, name: Atom) -> bool {
+    if let Some(mut names) = names {
         if names.contains_key(&name) {
             return false;
         }
@@ -333,21 +392,41 @@ fn moves_object(table: &Table, old: Atom, new: Atom) {
     }
 }
 
-/// Makes `to` the owner of `table`.
-pub(crate) fn transfer(table: &Table, state: &mut super::State, to: Pid) -> Option<TableRef> {
-    let reference = disown(state.owner, table)?;
-    state.owner = to;
-    own(to, Arc::clone(&reference));
-    Some(reference)
+/// Who owns which tables, while one that may get another owner is accessed: who ends finds all that it has been given by
+/// then, in the order of accesses.
+pub(crate) type Owners = MutexGuard<'static, Owned>;
+
+/// The owners, for a change of a table's owner. Its state is locked.
+pub(super) fn owners() -> Owners {
+    OWNED.lock()
 }
 
-/// Tells `to` that `reference` is its table now.
-pub(crate) fn send_transfer(to: Pid, from: Pid, reference: &TableRef, data: Term<'_>) {
+/// Whose table becomes whose, as it is recorded: with a process's end, also which of its tables does.
+static GIVES: Native = Native::new("ets", "give_away", 3);
+
+/// Whether there is still a process, of which `is_it` is true, that may own tables. The lock of the owners is held.
+fn may_own(pid: Pid, is_it: impl FnOnce(&ProcShared) -> bool) -> bool {
+    process::lookup(pid, &pin()).is_some_and(|shared| shared.may_own() && is_it(shared))
+}
+
+/// Has `p`, its owner, make `to` the owner of `table`; nothing where that one is gone.
+pub(crate) fn give_away(
+    p: &Process,
+    table: &Table,
+    state: &mut super::State,
+    mut owned: Owners,
+    to: Pid,
+) -> Option<TableRef> {
+    let is_there = answer::decided(p, &GIVES, || may_own(to, |_| true));
+    is_there.then(|| owned.transfer(table, state, to))?
+}
+
+/// Has `p` tell `to` that `reference` is its table now.
+pub(crate) fn send_transfer(p: &Process, to: Pid, reference: &TableRef, data: Term<'_>) {
     let heap = crate::heap::Heap::detached();
-    let table = term_of(&heap, reference);
-    let data = heap.copy_in(data);
-    let message = heap.tuple(&[am::ETS_TRANSFER.term(), table, from.term(), data]);
-    process::deliver(to, Signal::message(message, from));
+    let (table, from) = (term_of(&heap, reference), p.pid());
+    let message = [am::ETS_TRANSFER.term(), table, from.term(), data];
+    p.tells(to, Message::of_tuple(&message));
 }
 
 /// Notes that `pid` has fixed `table`.
@@ -392,11 +471,16 @@ const TABLE_REDS: i64 = 32;
 /// # Errors
 /// `Yield` when there is more than may be freed in one time slice; and as [`Process::accesses`].
 pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
-    if TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0 {
+    let are_none = TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0;
+    if are_none && !order::is_followed() {
         return Ok(());
     }
     let pid = p.pid();
-    if !OWNED.lock().has_any_of(pid) {
+    let has_any = || {
+        let owned = OWNED.lock();
+        Ok(owned.has_any_of(pid) || owned.next_left(p)?.is_some())
+    };
+    if !has_any()? {
         return Ok(());
     }
     set_super_user(pid, false);
@@ -421,7 +505,8 @@ pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
             }
             DYING.fetch_sub(1, Ordering::Relaxed);
         }
-        let Some(reference) = last_of(&OWNED.lock().tables, pid) else {
+        let Some(reference) = OWNED.lock().next_left(p)? else {
+            has_left_all(p);
             return Ok(());
         };
         let left = table_of(&reference).map_or(Ok(None), |table| leave(p, table))?;
@@ -436,6 +521,28 @@ pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
     }
 }
 
+/// `p`, which ends, gives up no more tables.
+fn has_left_all(p: &Process) {
+    if order::is_asked() && OWNED.lock().owners.remove(&p.pid()) {
+        answer::noted(p, &GIVES, Term::NIL);
+    }
+}
+
+/// Wakes a process that may wait with its end until it has got a table, or lost one, where a recorded run is followed.
+fn wakes_ending(pid: Pid) {
+    if order::is_followed()
+        && let Some(shared) = process::lookup(pid, &pin())
+    {
+        shared.wake();
+    }
+}
+
+/// The table that a process gave up with its end, as that is recorded: `{Table, Inherited}`, and `[]` when there are no more.
+fn left_of(recorded: Term<'_>) -> Option<RefNumbers> {
+    let table = *recorded.as_tuple()?.elements().first()?;
+    table.as_ref().map(|reference| reference.numbers())
+}
+
 /// The last one of a process's tables.
 fn last_of(tables: &Map<Pid, Vec<TableRef>>, pid: Pid) -> Option<TableRef> {
     tables.get(&pid).and_then(|tables| tables.last().cloned())
@@ -444,24 +551,35 @@ fn last_of(tables: &Map<Pid, Vec<TableRef>>, pid: Pid) -> Option<TableRef> {
 /// What becomes of a table when its owner exits: the objects of one that dies.
 fn leave(p: &Process, table: &Table) -> Result<Option<Objects>, Control<'static>> {
     let pid = p.pid();
-    let mut state = table.to_change(p)?;
+    let Some((mut state, names, mut owned)) = table.to_leave(p)? else {
+        return Ok(None);
+    };
     if state.deleted || state.owner != pid {
-        disown(pid, table);
+        owned.disown(pid, table);
         return Ok(None);
     }
     // It stays the heir, of its own table.
-    let heir = state.heir.as_ref();
-    let heir = heir.filter(|heir| heir.pid != pid && heir.lives());
-    if let Some(heir) = heir.map(|heir| heir.pid) {
-        if let Some(reference) = transfer(table, &mut state, heir) {
-            let data = state.heir.as_ref().and_then(|heir| heir.data.as_ref());
-            let data = data.map(|data| Message::copy_of(data.term()));
-            drop(state);
-            if let Some(data) = data {
-                send_transfer(heir, pid, &reference, data.term());
-            }
+    let heir = state.heir.as_ref().filter(|heir| heir.pid != pid);
+    let heir = heir.map(|heir| (heir.pid, heir.process.as_ptr()));
+    let inherits = || {
+        // Not another one that has got its pid.
+        heir.is_some_and(|(heir, process)| may_own(heir, |shared| std::ptr::eq(shared, process)))
+    };
+    let reference = table.reference();
+    let inherits = answer::settled(p, &GIVES, reference, inherits);
+    let given = heir.filter(|_| inherits).and_then(|(heir, _)| {
+        let reference = owned.transfer(table, &mut state, heir)?;
+        Some((heir, reference))
+    });
+    drop(owned);
+    if let Some((heir, reference)) = given {
+        let data = state.heir.as_ref().and_then(|heir| heir.data.as_ref());
+        let data = data.map(|data| Message::copy_of(data.term()));
+        drop((state, names));
+        if let Some(data) = data {
+            send_transfer(p, heir, &reference, data.term());
         }
         return Ok(None);
     }
-    Ok(Some(delete(table, &mut state)))
+    Ok(Some(delete(table, &mut state, names)))
 }

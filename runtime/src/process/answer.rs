@@ -3,15 +3,16 @@
 //!
 //! Which function gives what is in its row (`code/bif.rs`), and the row calls what is here.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::order::{Told, is_asked, is_followed, is_recorded};
 use crate::hash::checksum::crc32;
-use crate::heap::{Heap, Message};
+use crate::heap::{Heap, MagicBinary, Message};
 use crate::hook::Hook;
 use crate::process::probe::probes;
-use crate::process::{BifResult, Leave, Next, Process, identity, replay};
-use crate::term::Term;
+use crate::process::{BifResult, Leave, Next, Process, explored, identity, replay};
+use crate::term::{Term, am};
 
 /// Hook: the external term format writes terms and reads them again, without the byte that tells its version.
 pub(crate) static WRITTEN: Hook<Written> = Hook::new("terms as bytes");
@@ -139,6 +140,78 @@ pub(crate) fn done<'p>(
     let answer = answer?;
     p.is_answered(native, answer);
     Ok(answer)
+}
+
+/// The same of a function that opens or closes a door for what comes (a link, an alias, whether exits are trapped): in a
+/// replay it is called when what came before it in the recorded run has come. A log may leave its answer out.
+///
+/// # Errors
+/// Those of `call`; or it is to be called again.
+pub(crate) fn in_turn<'p>(
+    p: &'p Process,
+    native: &'static Native,
+    call: impl FnOnce() -> BifResult<'p>,
+) -> BifResult<'p> {
+    if !is_asked() || explored::is_on() {
+        return call();
+    }
+    if let Some(later) = p.hears_before(native) {
+        return Err(later.into());
+    }
+    let answer = call()?;
+    if let Some(recorded) = p.recorded_answer(native) {
+        return Ok(recorded);
+    }
+    if is_recorded() {
+        p.tell_answer(native, answer);
+    }
+    Ok(answer)
+}
+
+/// Whether something is so, which is chance: as it was in the recorded run, or as `call` says. A log may leave it out.
+pub(crate) fn decided(p: &Process, native: &'static Native, call: impl FnOnce() -> bool) -> bool {
+    settled(p, native, None, call)
+}
+
+/// Notes this answer, or that a recorded run has come to one. A log may leave it out.
+pub(crate) fn noted(p: &Process, native: &'static Native, answer: Term<'_>) {
+    if is_asked() && !explored::is_on() && p.recorded_answer(native).is_none() && is_recorded() {
+        p.tell_answer(native, answer);
+    }
+}
+
+/// The same of what `of` refers to, which is recorded, too.
+pub(crate) fn settled(
+    p: &Process,
+    native: &'static Native,
+    of: Option<Arc<MagicBinary>>,
+    call: impl FnOnce() -> bool,
+) -> bool {
+    if !is_asked() || explored::is_on() {
+        return call();
+    }
+    let last = |recorded: Term<'_>| match recorded.as_tuple() {
+        Some(tuple) => tuple
+            .elements()
+            .last()
+            .is_some_and(|last| *last == am::true_),
+        None => recorded == am::true_,
+    };
+    if let Some(recorded) = p.recorded_answer(native) {
+        return last(recorded);
+    }
+    let is_so = call();
+    if is_recorded() {
+        let answer = Term::bool(is_so);
+        p.tell_answer(
+            native,
+            match of {
+                Some(of) => p.tuple(&[p.magic_reference(of), answer]),
+                None => answer,
+            },
+        );
+    }
+    is_so
 }
 
 /// The same of a function that reads from `file`: it is called in a replay, too, and what it gives has to be the same.

@@ -112,6 +112,7 @@ impl Process {
         if forget_blocker(self.pid().0) {
             dirty_queues::limits_changed();
         }
+        self.shared.begins_to_give_up();
         let given_up = (GIVES_UP.get())(self)
             .and_then(|()| registry::unregister_exiting(self))
             .and_then(|()| explored::goes(self));
@@ -132,12 +133,16 @@ impl Process {
                 self.answer_while_exiting(signal);
             }
         }
+        for signal in self.held_of_links() {
+            self.answer_while_exiting(signal);
+        }
         while let Some(signal) = self.mailbox.middle.pop() {
             self.answer_while_exiting(signal);
         }
         self.refuse_system_tasks();
         probes().exits(self);
         self.tell_relations();
+        self.tell_untold();
         explored::goes_off(self);
         probes().gone(self);
         Ok(())

@@ -212,6 +212,7 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::Content { .. }
             | Told::Bytes(_)
             | Told::Lost(_)
+            | Told::Heard(..)
             | Told::EndedBy(_)
             | Told::Aside(_)
             | Told::Spent(_) => return,

@@ -1,5 +1,6 @@
 //! Handles signals, in the context of their receiver.
 
+use beamline_formats::order::Heard;
 use beamline_formats::ring::SignalKind;
 
 use super::event::Event;
@@ -218,7 +219,10 @@ impl Process {
             Signal::Exit(exit) => self.handle_exit(*exit)?,
             Signal::Link { from } => self.handle_link(from),
             Signal::Unlink { from, id } => self.handle_unlink(from, id),
-            Signal::UnlinkAck { from, id } => self.relations().end_unlink(from, id),
+            Signal::UnlinkAck { from, id } => {
+                self.hears(Heard::Unlinked, from);
+                self.relations().end_unlink(from, id);
+            }
             Signal::Monitor { reference, from } => {
                 self.relations().targets.insert(reference, from);
             }
@@ -264,6 +268,7 @@ impl Process {
     }
 
     fn handle_link(&self, from: Peer) {
+        self.hears(Heard::Link, from);
         let is_new = self.relations().linked_by(from);
         if is_new {
             happened(&self.shared, Event::GettingLinked, from.term());
@@ -271,6 +276,7 @@ impl Process {
     }
 
     fn handle_unlink(&self, from: Peer, id: u64) {
+        self.hears(Heard::Unlink, from);
         let relations = self.some_relations();
         if relations.is_some_and(|mut relations| relations.unlinked_by(from)) {
             happened(&self.shared, Event::GettingUnlinked, from.term());
@@ -280,7 +286,7 @@ impl Process {
     }
 
     /// The alias, if it is active.
-    pub(super) fn alias(&self, reference: RefNumbers) -> Option<super::Alias> {
+    pub(crate) fn alias(&self, reference: RefNumbers) -> Option<super::Alias> {
         let relations = self.some_relations()?;
         relations.aliases.get(&reference).copied()
     }
@@ -408,6 +414,9 @@ impl Process {
             return Ok(());
         }
         self.is_ended_by_signal(from.pid(), access);
+        if order::is_asked() {
+            self.own_order().was_gone = linked && reason.term() == am::noproc;
+        }
         let reason = self.heap.attach(reason);
         Err(self.exit_with(reason))
     }
@@ -431,7 +440,7 @@ impl Process {
         let Some(item) = item_of(&origin.target) else {
             return;
         };
-        let source = Source::down_of(origin.target.process(), reason.term());
+        let source = Source::down_of(origin.target.process(), reason.term(), reference);
         let pid = self.pid();
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
             word_of_down(heap, (reference, pid), origin.tag, item, reason)

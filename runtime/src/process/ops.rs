@@ -3,17 +3,18 @@
 use beamline_formats::ring::SignalKind;
 
 use super::explored;
+use super::identity;
 use super::order;
 use super::placed::{ByAlias, Plain};
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{self, Named, whereis};
-use super::replay::stop;
+use super::replay::{Word, stop};
 use super::seq_token::Token;
-use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
+use super::signal::{ExitSignal, Sender, TracedMessage, deliver_to_peer};
 use super::{Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, send};
 use super::{tally, trace_flags, turns};
-use crate::heap::Message;
+use crate::heap::{Literals, Message, size};
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 
 /// Is it of a node that had this node's name and is gone: no process, no port, no alias?
@@ -212,7 +213,8 @@ fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     send_sized(p, pid, (message, None), token, number);
 }
 
-/// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing.
+/// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing; but where the order
+/// of a run is recorded or followed, it costs the same: whether the receiver is gone by then is chance.
 #[inline]
 fn send_sized(
     p: &Process,
@@ -244,6 +246,7 @@ fn send_sized(
             sent.is_ok().then_some(words)
         }
     };
+    let words = words.or_else(|| (number != 0).then(|| size(term, Literals::Count)));
     if let Some(words) = words {
         charge(p, pid, words);
     }
@@ -268,7 +271,8 @@ fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NotSen
 /// The sequential trace token that goes with a message to the process `pid`, which is told to go to `to`.
 #[inline(always)]
 fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<Token> {
-    if p.flags.get().seq_token && super::exists(pid) {
+    // Where the order of a run is recorded or followed, whether it is gone by then is chance.
+    if p.flags.get().seq_token && (order::is_asked() || super::exists(pid)) {
         probes().token_sent(p, to, message)
     } else {
         None
@@ -360,6 +364,29 @@ impl Process {
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });
         }
+    }
+
+    /// Sends what the runtime has to say for it: one of its sendings, but in an explored run a message of nobody.
+    pub(crate) fn tells(&self, to: Pid, message: Message) {
+        let from = self.pid();
+        let signal = match explored::is_on() {
+            true => Signal::message(message.term(), from),
+            false => Signal::Message {
+                message,
+                from,
+                sender: Sender::Runtime,
+                number: self.next_sending(to),
+            },
+        };
+        deliver(to, signal);
+    }
+
+    /// What its monitor of this reference tells, for a replay; nothing where there is none.
+    pub(crate) fn word_of_monitor(&self, reference: RefNumbers) -> Option<Word> {
+        let relations = self.some_relations()?;
+        let origin = relations.origins.get(&reference)?;
+        let number = identity::number_of(reference);
+        Some(Word::Down(origin.target.process(), number))
     }
 
     /// Monitors `target`; the reference's numbers. With `alias`, the reference is an alias, too.

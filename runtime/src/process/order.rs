@@ -9,14 +9,16 @@
 use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::Spent;
+use beamline_formats::order::{Heard, Spent};
 use beamline_formats::ring::SignalKind;
 use parking_lot::Mutex;
 
-use super::Process;
 use super::explored;
+use super::identity;
 use super::probe::probes;
+use super::refs::RefNumbers;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, SYSTEM, Sender, TIMER};
+use super::{Peer, Process};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -110,6 +112,8 @@ pub(crate) enum Source {
         of: Option<Pid>,
         is_gone: bool,
         is_exit: bool,
+        /// The monitor that it is of: the number of its reference ([`identity::number_of`]).
+        monitor: Option<u32>,
     },
 }
 
@@ -119,23 +123,27 @@ impl Source {
         of: None,
         is_gone: false,
         is_exit: false,
+        monitor: None,
     };
 
     /// An exit signal of `of` with this reason: `noproc` where it was gone already.
     pub(crate) fn exit_of(of: Option<Pid>, reason: Term<'_>) -> Source {
-        Source::end_of(of, reason, true)
-    }
-
-    /// What a monitor tells of `of`, as with an exit signal.
-    pub(crate) fn down_of(of: Option<Pid>, reason: Term<'_>) -> Source {
-        Source::end_of(of, reason, false)
-    }
-
-    fn end_of(of: Option<Pid>, reason: Term<'_>, is_exit: bool) -> Source {
         Source::Told {
             of,
             is_gone: reason == am::noproc,
-            is_exit,
+            is_exit: true,
+            monitor: None,
+        }
+    }
+
+    /// What the monitor with this reference tells of `of`, as with an exit signal.
+    pub(crate) fn down_of(of: Option<Pid>, reason: Term<'_>, monitor: RefNumbers) -> Source {
+        Source::Told {
+            of,
+            is_gone: reason == am::noproc,
+            is_exit: false,
+            // In an explored run, prefixes have the order of messages that tell of one process.
+            monitor: identity::number_of(monitor).filter(|_| !explored::is_on()),
         }
     }
 
@@ -149,6 +157,7 @@ impl Source {
                 of: Some(from),
                 is_gone: false,
                 is_exit: false,
+                monitor: None,
             },
             _ => Source::Sent(Sending { from, number }),
         }
@@ -173,6 +182,7 @@ pub(crate) enum Told {
         of: Option<Pid>,
         is_gone: bool,
         is_exit: bool,
+        monitor: Option<u32>,
     },
     /// The message of a timer is delivered.
     Timer(Setting),
@@ -210,6 +220,8 @@ pub(crate) enum Told {
     Accesses(u64),
     /// An exit signal of this process, with the reason `normal`, is lost.
     Lost(Pid),
+    /// It hears of its link to this process.
+    Heard(Heard, Pid),
     /// The signal that ends it is of this process.
     EndedBy(Pid),
     /// What is no step, and told with the places of steps.
@@ -290,6 +302,8 @@ pub(crate) struct Own {
     pub(super) answers: Answers,
     /// A signal has ended it.
     pub(super) is_ended: bool,
+    /// It is that of a link to a process that was gone already.
+    pub(super) was_gone: bool,
     /// The process that the signal is of, if of one.
     pub(super) ended_by: Option<Pid>,
     /// Signals that are to end it, in an explored run.
@@ -329,10 +343,12 @@ impl Own {
                         of,
                         is_gone,
                         is_exit,
+                        monitor,
                     } => Told::Notice {
                         of,
                         is_gone,
                         is_exit,
+                        monitor,
                     },
                 };
                 probes().ordered(pid, told);
@@ -511,7 +527,7 @@ impl Process {
         if step == Step::Exit {
             own.tell_accesses(self.pid());
         }
-        let (by_signal, ended_by) = (own.is_ended, own.ended_by);
+        let (by_signal, gone, ended_by) = (own.is_ended, own.was_gone, own.ended_by);
         drop(own);
         if step == Step::Exit {
             if let Some(of) = ended_by {
@@ -523,6 +539,7 @@ impl Process {
                 words,
                 by_signal,
                 of: None,
+                gone,
             };
             probes().ordered(self.pid(), Told::Spent(spent));
         }
@@ -544,6 +561,17 @@ impl Process {
         {
             self.own_order().tell_rest(self.pid());
             probes().ordered(self.pid(), Told::Lost(of));
+        }
+    }
+
+    /// It hears of its link to another process.
+    pub(super) fn hears(&self, what: Heard, from: Peer) {
+        if is_recorded()
+            && !explored::is_on()
+            && let Some(of) = from.pid()
+        {
+            self.own_order().tell_rest(self.pid());
+            probes().ordered(self.pid(), Told::Heard(what, of));
         }
     }
 

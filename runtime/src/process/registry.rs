@@ -7,12 +7,13 @@ use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 use super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
+use super::answer::{self, Native};
 use super::event::Event;
 use super::explored;
 use super::order;
 use super::probe::{happened, probes};
 use super::shared::lookup;
-use super::{Control, Process};
+use super::{Control, ProcShared, Process};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term, am};
 
@@ -224,6 +225,16 @@ pub fn name_of(who: Named) -> Option<Atom> {
         .map(|(name, _)| *name)
 }
 
+/// Whether another process gets a name, as is recorded; with the end of a process, the names that it has had.
+static GETS: Native = Native::new("erlang", "register", 2);
+
+/// Whether a process that `p` gives a name to is there to get one. The caller holds the names.
+pub(crate) fn gets_name(p: &Process, pid: Pid) -> bool {
+    let may_get = |shared: &ProcShared| shared.can_be_named() != Err(am::notalive);
+    let is_there = || lookup(pid, &pin()).is_some_and(may_get);
+    pid == p.pid() || !order::is_asked() || answer::decided(p, &GETS, is_there)
+}
+
 /// Gives `name` to a process.
 ///
 /// # Errors
@@ -245,6 +256,10 @@ pub(crate) fn register_process(mut names: Changes, name: Atom, pid: Pid) -> Resu
     }
     // A tracer that fails gives up its own name.
     drop(names);
+    if order::is_followed() {
+        // It may wait for the name with its end.
+        shared.wake();
+    }
     happened(shared, Event::Register, name.term());
     probes().registered(pid, name);
     Ok(())
@@ -279,22 +294,32 @@ pub(crate) fn unregister(mut names: Changes, name: Atom) -> Option<Named> {
 }
 
 /// To free the names of `p`, which exits: those that it has had, unless it has given them up itself. One that another process
-/// has taken away counts, too, as it depends on the order whether it had done so. Nothing where it has had none.
+/// has taken away counts, too, as it depends on the order whether it had done so.
 ///
 /// # Errors
 /// As [`to_give`].
-fn to_free_all(p: &Process) -> Result<Option<Changes>, Control<'static>> {
+fn to_free_all(p: &Process) -> Result<Changes, Control<'static>> {
+    let names = to_change_now();
     let mut all = HAD.of(p.pid());
     all.extend(p.shared().name().filter(|name| !all.contains(name)));
-    if all.is_empty() {
-        return Ok(None);
+    let recorded = p.would_be_given(&GETS, |recorded| {
+        let names = recorded.list_iter().map_while(Result::ok);
+        names.filter_map(Term::as_atom).collect::<Vec<_>>()
+    });
+    if recorded.is_some_and(|recorded| recorded.iter().any(|name| !all.contains(name))) {
+        // Another process has yet to give it one.
+        return Err(Control::Wait);
     }
-    let names = to_change_now();
+    if all.is_empty() {
+        return Ok(names);
+    }
     let touches: Vec<_> = all.iter().flat_map(|name| changes_of(*name)).collect();
     p.accesses_all(&touches)?;
     explored::gives_up_names(p);
     HAD.forget_all(p.pid());
-    Ok(Some(names))
+    let all: Vec<Term<'_>> = all.iter().map(|name| name.term()).collect();
+    answer::noted(p, &GETS, p.list(&all));
+    Ok(names)
 }
 
 /// Takes the name of a process that exits, and lets it get no other.
@@ -304,7 +329,7 @@ fn to_free_all(p: &Process) -> Result<Option<Changes>, Control<'static>> {
 pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
     let shared = p.shared();
     let named = match order::is_asked() {
-        true => to_free_all(p)?,
+        true => Some(to_free_all(p)?),
         false => None,
     };
     // In an explored run it may get another name until its end is made.

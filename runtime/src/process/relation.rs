@@ -122,11 +122,6 @@ pub(crate) struct Link {
 }
 
 impl Relations {
-    /// The process that is monitored with this reference, if there is one.
-    pub(crate) fn monitored(&self, reference: RefNumbers) -> Option<Pid> {
-        self.origins.get(&reference)?.target.process()
-    }
-
     /// Links to `peer`. `false` when it was linked already.
     pub(crate) fn link(&mut self, peer: Peer, priority: bool) -> bool {
         use std::collections::btree_map::Entry;

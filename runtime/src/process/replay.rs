@@ -25,7 +25,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_formats::order::{
-    Halt, Message, Origin, Request, Signal as ExitSignal, Spent, Step as Recorded, Told, Trace,
+    Halt, Message, Origin, Request, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
+    Told, Trace,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -157,8 +158,8 @@ pub(crate) fn lacks_accesses() -> bool {
 pub(crate) enum Word {
     /// The end of a process, to which it is linked.
     Exit(Pid),
-    /// The end of a process that it monitors.
-    Down(Pid),
+    /// The end of a process that it monitors, if it is one and there was one, with the reference of this number.
+    Down(Option<Pid>, Option<u32>),
     /// Anything else.
     Any,
 }
@@ -256,31 +257,32 @@ impl Plan {
             (Message::Sent { from, number }, Source::Sent(sending)) => {
                 sending.number == *number && self.index(sending.from) == Some(*from)
             }
-            (Message::Told(told), Source::Timer(set)) => match told.timer {
-                Some(timer) => {
-                    timer.number() == set.number && self.index(set.by) == Some(timer.of())
+            (Message::Told(told), Source::Timer(timer)) => match told.set.map(Set::what) {
+                Some(Setting::Timer { by, number }) => {
+                    number == timer.number && self.index(timer.by) == Some(by)
                 }
+                Some(Setting::Monitor(_)) => false,
                 None => told.of.is_none() && !told.exit,
             },
             (
-                Message::Told(Told {
-                    of,
-                    exit,
-                    timer: None,
-                    ..
-                }),
+                Message::Told(told),
                 Source::Told {
-                    of: now,
+                    of,
                     is_gone,
                     is_exit,
+                    monitor,
                 },
-            ) => {
-                let now = now.and_then(|pid| self.index(pid));
-                // A name that nobody has any more tells of nobody.
-                exit == is_exit && (now == *of || now.is_none() && *is_gone)
-            }
+            ) => match told.set.map(Set::what) {
+                Some(Setting::Timer { .. }) => false,
+                Some(Setting::Monitor(number)) => *monitor == Some(number),
+                None => {
+                    let of = of.and_then(|pid| self.index(pid));
+                    // A name that nobody has any more tells of nobody.
+                    told.exit == *is_exit && (of == told.of || of.is_none() && *is_gone)
+                }
+            },
             (Message::Sent { .. }, Source::Timer(_) | Source::Told { .. })
-            | (Message::Told(_), Source::Sent(_) | Source::Told { .. }) => false,
+            | (Message::Told(_), Source::Sent(_)) => false,
         }
     }
 
@@ -338,10 +340,10 @@ impl Follows {
             }
             return self.held.pop();
         }
-        if let Some(of) = self.cursor.loses(steps) {
-            let lost = self.held.take_lost(plan, of)?;
-            self.cursor.has_lost(steps);
-            return Some(lost);
+        if let Some(due) = self.cursor.due_signal(steps) {
+            let signal = self.held.take_signal(plan, due)?;
+            self.cursor.has_come(steps);
+            return Some(signal);
         }
         if let Some(due) = self.cursor.due(steps) {
             if let Some(content) = plan.said_outside(self.cursor.process, due) {
@@ -354,24 +356,31 @@ impl Follows {
         }
         let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
         let (by, of) = (self.ended_by, self.spent.and_then(|spent| spent.of));
+        let was_gone = self.spent.is_some_and(|spent| spent.gone);
         let ends = |_: &Source, signal: &Signal| match signal {
             Signal::Exit(exit) => {
-                exit.ends(traps)
+                exit.would_end(traps, plan.reason_of(exit, was_gone).term())
                     && by.is_none_or(|by| plan.is_signal(by, exit))
                     && of.is_none_or(|of| plan.index_of(exit) == Some(of))
             }
             _ => false,
         };
         let (_, signal) = is_last.then(|| self.held.take_other(ends))??;
-        Some(signal)
+        Some(match signal {
+            Signal::Exit(mut exit) => {
+                exit.reason = plan.reason_of(&exit, was_gone);
+                Signal::Exit(exit)
+            }
+            other => other,
+        })
     }
 }
 
 impl Follows {
     /// Whether there may be something for [`Follows::take_due`].
     fn may_take(&self, plan: &'static Plan) -> bool {
-        if let Some(of) = self.cursor.loses(self.steps(plan)) {
-            return self.held.has_lost(plan, of);
+        if let Some(due) = self.cursor.due_signal(self.steps(plan)) {
+            return self.held.has_signal(plan, due);
         }
         let Some(due) = self.cursor.due(self.steps(plan)) else {
             let is_free = self.cursor.is_over() || self.has_made_all(plan);
@@ -390,7 +399,7 @@ impl Follows {
             Message::Told(Told {
                 of: None,
                 gone: false,
-                timer: None,
+                set: None,
                 ..
             })
         );
@@ -420,6 +429,16 @@ impl Plan {
         }
     }
 
+    /// The reason of an exit signal, as it was in the recorded run: where it is that of a link to a process that is gone already,
+    /// that one may have been there still, and the other way round.
+    fn reason_of(&self, exit: &Exit, was_gone: bool) -> HeapMessage {
+        let reason = HeapMessage::copy_of(exit.reason.term());
+        match exit.linked && !explored::is_on() {
+            true => self.reason(exit.from.pid(), was_gone, reason),
+            false => reason,
+        }
+    }
+
     fn reason(&self, of: Option<Pid>, was_gone: bool, reason: HeapMessage) -> HeapMessage {
         let is_gone = reason.term() == am::noproc;
         match of {
@@ -438,11 +457,17 @@ impl Process {
     /// Handles a signal now, or holds it until its turn.
     pub(super) fn handle_in_turn(&mut self, signal: Signal) -> Result<(), Exiting> {
         let source = self.source_of(&signal);
-        let Some(source) = source else {
+        let link = signal.of_link().filter(|_| !explored::is_on());
+        if source.is_none() && link.is_none() {
             return self.handle_now(signal);
-        };
+        }
         let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
             return self.handle_now(signal);
+        };
+        let Some(source) = source else {
+            follows.held.put_of_link(signal);
+            drop(follows);
+            return self.deliver_due();
         };
         match signal {
             Signal::Message {
@@ -459,6 +484,12 @@ impl Process {
         }
         drop(follows);
         self.deliver_due()
+    }
+
+    /// The signals of links that are held: it ends.
+    pub(super) fn held_of_links(&self) -> impl Iterator<Item = Signal> + use<> {
+        let links = self.follows().map(|mut follows| follows.held.take_links());
+        links.into_iter().flatten()
     }
 
     /// Where the message comes from that a signal is or becomes; nothing for one that becomes none.
@@ -478,7 +509,11 @@ impl Process {
             Signal::MonitorDown { reference, reason } => {
                 let relations = self.some_relations()?;
                 let origin = relations.origins.get(reference)?;
-                Some(Source::down_of(origin.target.process(), reason.term()))
+                Some(Source::down_of(
+                    origin.target.process(),
+                    reason.term(),
+                    *reference,
+                ))
             }
             _ => None,
         }
@@ -554,18 +589,29 @@ impl Process {
         if !order::is_followed() {
             return None;
         }
-        let (of, exit, is_there) = match word(self)? {
-            Word::Exit(pid) => (plan()?.index(pid), true, exists(pid)),
-            Word::Down(pid) => (plan()?.index(pid), false, exists(pid)),
-            Word::Any => (None, false, false),
+        let (pid, exit, monitor) = match word(self)? {
+            Word::Exit(pid) => (Some(pid), true, None),
+            Word::Down(pid, monitor) => (pid, false, monitor),
+            Word::Any => (None, false, None),
         };
         let (plan, follows) = (plan()?, self.follows()?);
-        let me = follows.cursor.process;
+        let (me, of) = (follows.cursor.process, pid.and_then(|pid| plan.index(pid)));
         // That it is gone is what a later monitor or link finds.
-        let is_found_later = is_there || plan.comes_later(me, of);
-        let tells = |due: &Message| matches!(due, Message::Told(told) if told.of == of && told.exit == exit && !(told.gone && is_found_later));
-        let is_told = follows.cursor.all_due(follows.steps(plan)).any(tells);
-        let is_due = is_told && !plan.ends_behind(of, me);
+        let is_found_later = pid.is_some_and(exists) || plan.comes_later(me, of);
+        let ends_later = plan.ends_behind(of, me);
+        let tells = |due: &Message| match due {
+            Message::Sent { .. } => false,
+            Message::Told(told) => match told.set.map(Set::what) {
+                Some(Setting::Monitor(number)) => monitor == Some(number),
+                _ => {
+                    told.of == of
+                        && told.exit == exit
+                        && !(told.gone && is_found_later)
+                        && !ends_later
+                }
+            },
+        };
+        let is_due = follows.cursor.all_due(follows.steps(plan)).any(tells);
         drop(follows);
         if is_due {
             self.looks_at_held();

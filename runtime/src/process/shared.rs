@@ -81,6 +81,8 @@ pub struct ProcShared {
     dirty_running: AtomicBool,
     /// It exits while it is away.
     orphans_call: AtomicBool,
+    /// It gives up what it owns, and gets nothing more.
+    gives_up: AtomicBool,
     home: UnsafeCell<Option<Box<Process>>>,
 }
 
@@ -102,6 +104,16 @@ impl fmt::Debug for ProcShared {
 }
 
 impl ProcShared {
+    /// From now on it gives up what it owns.
+    pub(super) fn begins_to_give_up(&self) {
+        self.gives_up.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it may be given what it is to own: who asks holds the lock of what processes own.
+    pub(crate) fn may_own(&self) -> bool {
+        !self.gives_up.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn new(pid: Pid, priority: Priority, system: bool) -> ProcShared {
         ProcShared {
             pid,
@@ -116,6 +128,7 @@ impl ProcShared {
             system,
             dirty_running: AtomicBool::new(false),
             orphans_call: AtomicBool::new(false),
+            gives_up: AtomicBool::new(false),
             home: UnsafeCell::new(None),
         }
     }

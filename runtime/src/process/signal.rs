@@ -4,6 +4,7 @@
 //! in the receiver's stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
+use beamline_formats::order::Heard;
 use beamline_formats::ring::SignalKind;
 
 use super::order::Setting;
@@ -159,7 +160,11 @@ impl ExitSignal {
 
     /// Does it end a process that traps exits, or one that does not?
     pub(crate) fn ends(&self, traps: bool) -> bool {
-        let reason = self.reason.term();
+        self.would_end(traps, self.reason.term())
+    }
+
+    /// The same with this reason.
+    pub(super) fn would_end(&self, traps: bool, reason: Term<'_>) -> bool {
         match (self.linked, reason == am::kill) {
             (false, true) => true,
             _ => !traps && (reason != am::normal || self.normal_kills),
@@ -328,6 +333,17 @@ impl Signal {
                 alias: None,
             })),
         }
+    }
+
+    /// What it tells of the link to a process, if it does no more.
+    pub(super) fn of_link(&self) -> Option<(Heard, Pid)> {
+        let (what, from) = match self {
+            Signal::Link { from } => (Heard::Link, from),
+            Signal::Unlink { from, .. } => (Heard::Unlink, from),
+            Signal::UnlinkAck { from, .. } => (Heard::Unlinked, from),
+            _ => return None,
+        };
+        Some((what, from.pid()?))
     }
 
     /// An exit signal because of a link.

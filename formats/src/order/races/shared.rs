@@ -57,6 +57,7 @@ impl Step {
             | Step::After { .. }
             | Step::Accesses(_)
             | Step::Lost(_)
+            | Step::Heard(..)
             | Step::Spent(_) => false,
         }
     }

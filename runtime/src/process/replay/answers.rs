@@ -6,7 +6,7 @@ use super::{Follows, Plan, plan};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::answer::{Native, WRITTEN};
-use crate::process::{Process, Signal, explored, order};
+use crate::process::{Control, Process, Signal, explored, order};
 use crate::term::Term;
 
 /// The messages from outside: by the place of the receiver and the number of the message among those that no process
@@ -114,6 +114,37 @@ impl Process {
 }
 
 impl Process {
+    /// Whether something is still to come that came before `native` gave its answer here in the recorded run: `native` is to
+    /// be called again then.
+    pub(in crate::process) fn hears_before(&self, native: &Native) -> Option<Control<'static>> {
+        let plan = plan().filter(|_| order::is_followed())?;
+        let follows = self.follows()?;
+        let steps = follows.steps(plan);
+        let is_next = follows.answer(plan, native).is_some();
+        let is_due = is_next
+            && (follows.cursor.due(steps).is_some() || follows.cursor.due_signal(steps).is_some());
+        drop(follows);
+        if is_due {
+            self.looks_at_held();
+        }
+        is_due.then_some(Control::Wait)
+    }
+
+    /// Whether a message is still to come before its next step, which is no answer of `native`.
+    pub(crate) fn hears_without(&self, native: &Native) -> Option<Control<'static>> {
+        let plan = plan().filter(|_| order::is_followed())?;
+        let follows = self.follows()?;
+        let steps = follows.steps(plan);
+        let is_sent = |due: &Message| matches!(due, Message::Sent { .. });
+        let is_due =
+            follows.answer(plan, native).is_none() && follows.cursor.all_due(steps).any(is_sent);
+        drop(follows);
+        if is_due {
+            self.looks_at_held();
+        }
+        is_due.then_some(Control::Wait)
+    }
+
     /// What `look` says of the answer that it gets from `native` here, if one is recorded: it is not taken.
     pub(crate) fn would_be_given<R>(
         &self,

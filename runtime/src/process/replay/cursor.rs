@@ -79,16 +79,16 @@ impl Cursor {
         })
     }
 
-    /// The process whose exit signal is to be lost next.
-    pub(super) fn loses(&self, steps: &[Recorded]) -> Option<usize> {
-        match steps.get(self.delivery) {
-            Some(Recorded::Lost(of)) if self.delivery < self.step => Some(*of),
-            _ => None,
-        }
+    /// What is to come next that is no message: an exit signal that is lost, or what it hears of a link.
+    pub(super) fn due_signal<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
+        let due = steps
+            .get(self.delivery)
+            .filter(|_| self.delivery < self.step);
+        due.filter(|due| !matches!(due, Recorded::Deliver(_)))
     }
 
     /// The signal has come.
-    pub(super) fn has_lost(&mut self, steps: &[Recorded]) {
+    pub(super) fn has_come(&mut self, steps: &[Recorded]) {
         self.delivery = next_delivery(steps, self.delivery + 1);
     }
 
@@ -225,13 +225,20 @@ fn is_module(recorded: &str, module: Atom) -> bool {
 }
 
 fn is_delivery(step: &Recorded) -> bool {
-    matches!(step, Recorded::Deliver(_) | Recorded::Lost(_))
+    matches!(
+        step,
+        Recorded::Deliver(_) | Recorded::Lost(_) | Recorded::Heard(..)
+    )
 }
 
 fn is_own(step: &Recorded) -> bool {
     let is_told_of = matches!(
         step,
-        Recorded::Deliver(_) | Recorded::Lost(_) | Recorded::Content { .. } | Recorded::Spent(_)
+        Recorded::Deliver(_)
+            | Recorded::Lost(_)
+            | Recorded::Heard(..)
+            | Recorded::Content { .. }
+            | Recorded::Spent(_)
     );
     !is_told_of && !is_access(step)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use beamline_formats::order::Message;
+use beamline_formats::order::{Heard, Message, Step as Recorded};
 
 use super::super::Signal;
 use super::super::order::Source;
@@ -18,6 +18,8 @@ pub(super) struct Held {
     sent: HashMap<(usize, u32), u64>,
     /// The others.
     others: VecDeque<u64>,
+    /// Signals of links.
+    links: VecDeque<Signal>,
     /// Messages from outside, which come from the recording as long as it has any.
     outside: VecDeque<Signal>,
     next: u64,
@@ -29,7 +31,7 @@ impl Held {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.outside.is_empty()
+        self.all.is_empty() && self.outside.is_empty() && self.links.is_empty()
     }
 
     pub(super) fn push(&mut self, plan: &Plan, source: Source, signal: Signal) {
@@ -58,6 +60,9 @@ impl Held {
 
     /// The one that came first.
     pub(super) fn pop(&mut self) -> Option<Signal> {
+        if let Some(link) = self.links.pop_front() {
+            return Some(link);
+        }
         let Some((_, (_, signal))) = self.all.pop_first() else {
             return self.outside.pop_front();
         };
@@ -113,22 +118,52 @@ impl Held {
         others.any(|(source, signal)| signal.is_from_outside() && plan.is(due, source))
     }
 
-    /// The exit signal of a process that the recorded one has lost, if it has come.
-    pub(super) fn take_lost(&mut self, plan: &Plan, of: usize) -> Option<Signal> {
-        let (_, signal) = self.take_other(|_, signal| may_be_lost(plan, signal, of))?;
-        match signal {
-            Signal::Exit(mut exit) => {
-                exit.traps = Some(false);
-                Some(Signal::Exit(exit))
+    /// The signal that is due and no message, if it has come: an exit signal that the recorded process has lost, or one of a
+    /// link.
+    pub(super) fn take_signal(&mut self, plan: &Plan, due: &Recorded) -> Option<Signal> {
+        match *due {
+            Recorded::Heard(what, of) => {
+                let mut links = self.links.iter();
+                let at = links.position(|signal| plan.tells(signal, what, of))?;
+                self.links.remove(at)
+            }
+            Recorded::Lost(of) => {
+                match self.take_other(|_, signal| may_be_lost(plan, signal, of))? {
+                    (_, Signal::Exit(mut exit)) => {
+                        exit.reason = plan.reason_of(&exit, false);
+                        exit.traps = Some(false);
+                        Some(Signal::Exit(exit))
+                    }
+                    _ => None,
+                }
             }
             _ => None,
         }
     }
 
     /// Whether it has come.
-    pub(super) fn has_lost(&self, plan: &Plan, of: usize) -> bool {
-        let mut others = self.others();
-        others.any(|(_, signal)| may_be_lost(plan, signal, of))
+    pub(super) fn has_signal(&self, plan: &Plan, due: &Recorded) -> bool {
+        match *due {
+            Recorded::Heard(what, of) => {
+                let mut links = self.links.iter();
+                links.any(|signal| plan.tells(signal, what, of))
+            }
+            Recorded::Lost(of) => {
+                let mut others = self.others();
+                others.any(|(_, signal)| may_be_lost(plan, signal, of))
+            }
+            _ => false,
+        }
+    }
+
+    /// A signal of a link has come.
+    pub(super) fn put_of_link(&mut self, signal: Signal) {
+        self.links.push_back(signal);
+    }
+
+    /// All signals of links, in the order in which they came.
+    pub(super) fn take_links(&mut self) -> VecDeque<Signal> {
+        std::mem::take(&mut self.links)
     }
 
     fn others(&self) -> impl Iterator<Item = &(Source, Signal)> {
@@ -150,9 +185,20 @@ impl Held {
     }
 }
 
+impl Plan {
+    /// Does the signal tell this of the link to a recorded process?
+    fn tells(&self, signal: &Signal, what: Heard, of: usize) -> bool {
+        signal
+            .of_link()
+            .is_some_and(|(heard, pid)| heard == what && self.index(pid) == Some(of))
+    }
+}
+
 fn may_be_lost(plan: &Plan, signal: &Signal, of: usize) -> bool {
     match signal {
-        Signal::Exit(exit) => exit.reason.term() == am::normal && plan.index_of(exit) == Some(of),
+        Signal::Exit(exit) => {
+            plan.index_of(exit) == Some(of) && plan.reason_of(exit, false).term() == am::normal
+        }
         _ => false,
     }
 }

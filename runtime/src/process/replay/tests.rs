@@ -103,6 +103,7 @@ fn an_exit_signal_and_the_message_of_a_monitor_are_two_messages() {
             of,
             is_gone,
             is_exit,
+            monitor: None,
         })
         .into();
     let due = cursor

@@ -1,6 +1,6 @@
 //! Timers of a recorded run whose messages have come.
 
-use beamline_formats::order::{Message, Step as Recorded, Timer, Told, Trace};
+use beamline_formats::order::{Message, Set, Setting as Recorded, Step, Told, Trace};
 
 use super::super::order::{Setting, is_followed};
 use super::{Plan, plan};
@@ -17,13 +17,16 @@ pub(crate) enum Receiver {
 }
 
 /// The places of the processes to which timers' messages came.
-pub(super) type Receivers = HashMap<Timer, usize>;
+pub(super) type Receivers = HashMap<Set, usize>;
 
 fn receivers(trace: &Trace) -> Receivers {
     let processes = trace.processes.iter().enumerate();
     let all = processes.flat_map(|(at, process)| {
         process.steps.iter().filter_map(move |step| match step {
-            Recorded::Deliver(Message::Told(Told { timer, .. })) => timer.map(|timer| (timer, at)),
+            Step::Deliver(Message::Told(Told { set: Some(set), .. })) => {
+                let is_timer = matches!(set.what(), Recorded::Timer { .. });
+                is_timer.then_some((*set, at))
+            }
             _ => None,
         })
     });
@@ -38,7 +41,7 @@ pub(crate) fn receiver_of_timer(set: Setting) -> Option<Receiver> {
 
 impl Plan {
     pub(super) fn receiver_of_timer(&self, set: Setting) -> Option<Receiver> {
-        let timer = Timer::new(self.index(set.by)?, set.number)?;
+        let timer = Set::timer(self.index(set.by)?, set.number)?;
         let all = self.timers.get_or_init(|| receivers(&self.trace));
         let receiver = *all.get(&timer)?;
         Some(

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamline_formats::order::Message;
+use beamline_formats::order::{Message, Set, Setting};
 
 use super::super::{Process, Signal, deliver};
 use super::{Plan, Recorded, plan, stop};
@@ -110,7 +110,10 @@ impl Plan {
 fn sender_of(message: &Message) -> Option<usize> {
     match message {
         Message::Sent { from, .. } => Some(*from),
-        Message::Told(told) => told.timer.map(|timer| timer.of()).or(told.of),
+        Message::Told(told) => match told.set.map(Set::what) {
+            Some(Setting::Timer { by, .. }) => Some(by),
+            _ => told.of,
+        },
     }
 }
 

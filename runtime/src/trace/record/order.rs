@@ -186,7 +186,8 @@ pub(crate) fn event_of(
             of,
             is_gone,
             is_exit,
-        } => RingEvent::order_told(of_id(of), is_gone, is_exit),
+            monitor,
+        } => RingEvent::order_told(of_id(of), is_gone, is_exit, monitor.map(u64::from)),
         Told::Timer(Setting { by, number }) => RingEvent::OrderTimer {
             label: label_of(Sending { from: by, number }),
         },
@@ -222,6 +223,10 @@ pub(crate) fn event_of(
         Told::Spent(spent) => event_of_spent(spent),
         Told::Exit => RingEvent::OrderExit {},
         Told::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
+        Told::Heard(what, of) => RingEvent::OrderHeard {
+            what: what as u64,
+            of: id_of(of),
+        },
         Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
         Told::Aside(aside) => event_of_aside(aside),
     }
@@ -267,7 +272,7 @@ fn event_of_spent(spent: Spent) -> RingEvent<'static> {
     RingEvent::OrderSpent {
         reductions: spent.reductions,
         words: spent.words,
-        ended: spent.by_signal.into(),
+        ended: u64::from(spent.by_signal) + u64::from(spent.gone),
     }
 }
 

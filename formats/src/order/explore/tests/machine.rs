@@ -329,7 +329,7 @@ impl<'p> Machine<'p> {
             of: Some(of),
             gone,
             exit,
-            timer: None,
+            set: None,
         })
     }
 

@@ -75,7 +75,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             of: Some(of),
             gone: false,
             exit,
-            timer: None,
+            set: None,
         };
         all.push(Untold {
             to,
@@ -127,7 +127,7 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
             of,
             gone: true,
             exit: false,
-            timer: None,
+            set: None,
         };
         lines[to].entry(of).or_default().push(Message::Told(told));
         causes.tells_gone(to, *number, known);
