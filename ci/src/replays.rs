@@ -1,6 +1,6 @@
-//! `cargo xtask replays`: programs whose output depends on the order of messages (`ci/races`) are recorded with two
-//! schedulers, and replayed. Each replay has the output and the exit code of its own recording, and so has each process
-//! its reductions and words.
+//! `cargo xtask replays`: programs whose output depends on the order of messages (`ci/races`), or random ones
+//! (`ci/replays`), are recorded with two schedulers, and replayed. Each replay has the output and the exit code of its own
+//! recording, and so has each process its reductions and words.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,6 +17,18 @@ pub(crate) struct Options {
     /// Number of recordings, of one program after the other
     #[arg(long, default_value_t = 100)]
     rounds: usize,
+    /// Record random programs, four in each recording
+    #[arg(long)]
+    random: bool,
+    /// Number of the first random programs
+    #[arg(long, default_value_t = 0, requires = "random")]
+    seed: u64,
+}
+
+/// A program that is recorded: its module, and the arguments of `erl` that choose it.
+struct Program {
+    module: String,
+    arguments: Vec<String>,
 }
 
 /// Records and replays so many runs.
@@ -25,14 +37,23 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let beamline = binary::beamline()?;
     let dir = paths::target().join("replays");
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    let programs = programs()?;
+    let files = files(if options.random {
+        "ci/replays"
+    } else {
+        "ci/races"
+    })?;
     let erlc = binary::words_of(&beamline, &["run"], &otp, &["erlc"])?;
-    run::output(Place::new(None)?.command(&dir, &erlc)?.args(&programs))?;
+    run::output(Place::new(None)?.command(&dir, &erlc)?.args(&files))?;
     let mut outputs: BTreeMap<String, BTreeSet<Vec<u8>>> = BTreeMap::new();
     let mut failed = 0;
-    for program in programs.iter().cycle().take(options.rounds) {
-        let name = program.file_stem().unwrap_or_default().to_string_lossy();
-        let (recorded, replayed) = once(&dir, &beamline, &otp, &name)?;
+    for (number, file) in (options.seed..).zip(files.iter().cycle().take(options.rounds)) {
+        let module = file.file_stem().unwrap_or_default().to_string_lossy();
+        let program = match options.random {
+            true => Program::random(module.into_owned(), number),
+            false => Program::fixed(module.into_owned()),
+        };
+        let name = program.name();
+        let (recorded, replayed) = once(&dir, &beamline, &otp, &program)?;
         if recorded != replayed {
             failed += 1;
             let kept = dir.join(format!("failed-{failed}-{name}.stream"));
@@ -43,18 +64,37 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             );
         }
         outputs
-            .entry(name.into_owned())
+            .entry(program.module)
             .or_default()
             .insert(recorded.out);
     }
-    for (name, outputs) in &outputs {
-        println!("{name}: {} different outputs", outputs.len());
+    for (module, outputs) in &outputs {
+        println!("{module}: {} different outputs", outputs.len());
     }
     if failed > 0 {
         bail!("{failed} of {} replays differ", options.rounds);
     }
     println!("{} replays, all as recorded", options.rounds);
     Ok(())
+}
+
+impl Program {
+    fn fixed(module: String) -> Program {
+        let arguments = Vec::new();
+        Program { module, arguments }
+    }
+
+    fn random(module: String, number: u64) -> Program {
+        let arguments = ["-kernel", "race_seed", &number.to_string()].map(str::to_owned);
+        let arguments = arguments.into();
+        Program { module, arguments }
+    }
+
+    /// What its failed recordings are called.
+    fn name(&self) -> String {
+        let number = self.arguments.last().map(|number| format!("-{number}"));
+        format!("{}{}", self.module, number.unwrap_or_default())
+    }
 }
 
 const RECORDING: &str = "run.stream";
@@ -80,9 +120,9 @@ impl std::fmt::Debug for Ended {
     }
 }
 
-/// The programs.
-fn programs() -> Result<Vec<PathBuf>> {
-    let folder = paths::workspace().join("ci/races");
+/// The files of programs.
+fn files(folder: &str) -> Result<Vec<PathBuf>> {
+    let folder = paths::workspace().join(folder);
     let files = fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut files = files
         .map(|file| Ok(file?.path()))
@@ -92,8 +132,14 @@ fn programs() -> Result<Vec<PathBuf>> {
 }
 
 /// Records a program and replays it: how both ended.
-fn once(dir: &Path, beamline: &Path, otp: &Path, name: &str) -> Result<(Ended, Ended)> {
-    let program = ["erl", "-noshell", "-s", name, "main", "-s", "init", "stop"];
+fn once(dir: &Path, beamline: &Path, otp: &Path, program: &Program) -> Result<(Ended, Ended)> {
+    let arguments = program.arguments.iter().map(String::as_str);
+    let starts = ["-s", &program.module, "main", "-s", "init", "stop"];
+    let program: Vec<&str> = ["erl", "-noshell"]
+        .into_iter()
+        .chain(arguments)
+        .chain(starts)
+        .collect();
     let record = ["record", "--events", "order", "-o", RECORDING];
     let recorded = end(dir, &binary::words_of(beamline, &record, otp, &program)?)?;
     let replay = ["run", "--replay", RECORDING];
