@@ -94,7 +94,22 @@ impl Table {
         }
     }
 
-    /// The same, with the state to oneself.
+    /// The state to oneself, with no insertion under way, of a table that is still the one of its name.
+    #[inline]
+    fn exclusive<'p>(
+        &self,
+        p: &Process,
+        id: Term<'p>,
+    ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
+        let mut state = self.state.write();
+        if state.insertion.is_some() {
+            state.help(p)?;
+        }
+        self.is_still(p, &state, id)?;
+        Ok(state)
+    }
+
+    /// The same, for an access.
     #[inline]
     fn settled_exclusive<'p>(
         &self,
@@ -102,11 +117,7 @@ impl Table {
         id: Term<'p>,
         part: Part<'_>,
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
-        let mut state = self.state.write();
-        if state.insertion.is_some() {
-            state.help(p)?;
-        }
-        self.is_still(p, &state, id)?;
+        let state = self.exclusive(p, id)?;
         p.accesses(self.touch(&state, Access::Write, part))?;
         Ok(state)
     }
@@ -118,11 +129,7 @@ impl Table {
         id: Term<'p>,
         name: Option<Atom>,
     ) -> Result<(RwLockWriteGuard<'_, State>, Names), Leave<'p>> {
-        let mut state = self.state.write();
-        if state.insertion.is_some() {
-            state.help(p)?;
-        }
-        self.is_still(p, &state, id)?;
+        let state = self.exclusive(p, id)?;
         let names = registry::names_of(self);
         let other = name.and_then(registry::object_of);
         let own = self.touch(&state, Access::Write, Part::All);
@@ -144,11 +151,7 @@ impl Table {
         p: &Process,
         id: Term<'p>,
     ) -> Result<(RwLockWriteGuard<'_, State>, Names), Leave<'p>> {
-        let mut state = self.state.write();
-        if state.insertion.is_some() {
-            state.help(p)?;
-        }
-        self.is_still(p, &state, id)?;
+        let state = self.exclusive(p, id)?;
         let names = registry::names_of(self);
         p.accesses(self.touch(&state, Access::Write, Part::All))?;
         self.check(&state, id)?;
@@ -162,11 +165,7 @@ impl Table {
         p: &Process,
         id: Term<'p>,
     ) -> Result<(RwLockWriteGuard<'_, State>, Owners), Leave<'p>> {
-        let mut state = self.state.write();
-        if state.insertion.is_some() {
-            state.help(p)?;
-        }
-        self.is_still(p, &state, id)?;
+        let state = self.exclusive(p, id)?;
         let owned = registry::owners();
         p.accesses(self.touch(&state, Access::Write, Part::All))?;
         self.check(&state, id)?;
