@@ -539,6 +539,8 @@ impl Process {
                 Some(signal) => self.handle_now(signal)?,
                 None => return Ok(()),
             }
+            // A message says so itself; another signal may be the last before the place.
+            self.stops_behind();
         }
     }
 
