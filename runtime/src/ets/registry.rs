@@ -79,7 +79,7 @@ pub(crate) struct Owned {
     /// Tables that a process has fixed.
     fixed: Map<Pid, Vec<TableRef>>,
     /// Processes that have, or have had, tables, where the order is asked for.
-    owners: HashSet<Pid>,
+    had_some: HashSet<Pid>,
     /// Objects of tables that have died with a process, which has yet to free them.
     dying: Map<Pid, Objects>,
     super_users: Vec<Pid>,
@@ -92,7 +92,7 @@ impl Owned {
             || self.fixed.contains_key(&pid)
             || self.dying.contains_key(&pid)
             || self.super_users.contains(&pid)
-            || self.owners.contains(&pid)
+            || self.had_some.contains(&pid)
     }
 }
 
@@ -272,7 +272,7 @@ impl Owned {
     /// From now on, `owner` has this table, too.
     fn own(&mut self, owner: Pid, reference: TableRef) {
         if order::is_asked() {
-            self.owners.insert(owner);
+            self.had_some.insert(owner);
         }
         self.tables.entry(owner).or_default().push(reference);
     }
@@ -418,7 +418,7 @@ pub(crate) fn give_away(
     to: Pid,
 ) -> Option<TableRef> {
     let is_there = answer::decided(p, &GIVES, || may_own(to, |_| true));
-    is_there.then(|| owned.transfer(table, state, to))?
+    is_there.then(|| owned.transfer(table, state, to)).flatten()
 }
 
 /// Has `p` tell `to` that `reference` is its table now.
@@ -523,7 +523,7 @@ pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
 
 /// `p`, which ends, gives up no more tables.
 fn has_left_all(p: &Process) {
-    if order::is_asked() && OWNED.lock().owners.remove(&p.pid()) {
+    if order::is_asked() && OWNED.lock().had_some.remove(&p.pid()) {
         answer::noted(p, &GIVES, Term::NIL);
     }
 }
@@ -565,8 +565,7 @@ fn leave(p: &Process, table: &Table) -> Result<Option<Objects>, Control<'static>
         // Not another one that has got its pid.
         heir.is_some_and(|(heir, process)| may_own(heir, |shared| std::ptr::eq(shared, process)))
     };
-    let reference = table.reference();
-    let inherits = answer::settled(p, &GIVES, reference, inherits);
+    let inherits = answer::decided_of(p, &GIVES, || table.reference(), inherits);
     let given = heir.filter(|_| inherits).and_then(|(heir, _)| {
         let reference = owned.transfer(table, &mut state, heir)?;
         Some((heir, reference))

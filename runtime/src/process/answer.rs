@@ -159,59 +159,56 @@ pub(crate) fn in_turn<'p>(
         return Err(later.into());
     }
     let answer = call()?;
-    if let Some(recorded) = p.recorded_answer(native) {
-        return Ok(recorded);
-    }
-    if is_recorded() {
-        p.tell_answer(native, answer);
-    }
-    Ok(answer)
+    Ok(recorded_or(p, native, || answer))
 }
 
 /// Whether something is so, which is chance: as it was in the recorded run, or as `call` says. A log may leave it out.
 pub(crate) fn decided(p: &Process, native: &'static Native, call: impl FnOnce() -> bool) -> bool {
-    settled(p, native, None, call)
-}
-
-/// Notes this answer, or that a recorded run has come to one. A log may leave it out.
-pub(crate) fn noted(p: &Process, native: &'static Native, answer: Term<'_>) {
-    if is_asked() && !explored::is_on() && p.recorded_answer(native).is_none() && is_recorded() {
-        p.tell_answer(native, answer);
+    if !is_asked() || explored::is_on() {
+        return call();
     }
+    recorded_or(p, native, || Term::bool(call())) == am::true_
 }
 
 /// The same of what `of` refers to, which is recorded, too.
-pub(crate) fn settled(
+pub(crate) fn decided_of(
     p: &Process,
     native: &'static Native,
-    of: Option<Arc<MagicBinary>>,
+    of: impl FnOnce() -> Option<Arc<MagicBinary>>,
     call: impl FnOnce() -> bool,
 ) -> bool {
     if !is_asked() || explored::is_on() {
         return call();
     }
-    let last = |recorded: Term<'_>| match recorded.as_tuple() {
-        Some(tuple) => tuple
-            .elements()
-            .last()
-            .is_some_and(|last| *last == am::true_),
-        None => recorded == am::true_,
-    };
+    let answer = recorded_or(p, native, || {
+        let of = of().map_or(Term::NIL, |of| p.magic_reference(of));
+        p.tuple(&[of, Term::bool(call())])
+    });
+    let last = answer.as_tuple().and_then(|it| it.elements().last());
+    last.is_some_and(|last| *last == am::true_)
+}
+
+/// Notes this answer, or that a replay has come to where it was noted. A log may leave it out.
+pub(crate) fn noted<'p>(p: &'p Process, native: &'static Native, answer: Term<'p>) {
+    if is_asked() && !explored::is_on() {
+        recorded_or(p, native, || answer);
+    }
+}
+
+/// The answer of `native` that was recorded here, or what `make` gives, which is recorded.
+fn recorded_or<'p>(
+    p: &'p Process,
+    native: &'static Native,
+    make: impl FnOnce() -> Term<'p>,
+) -> Term<'p> {
     if let Some(recorded) = p.recorded_answer(native) {
-        return last(recorded);
+        return recorded;
     }
-    let is_so = call();
+    let answer = make();
     if is_recorded() {
-        let answer = Term::bool(is_so);
-        p.tell_answer(
-            native,
-            match of {
-                Some(of) => p.tuple(&[p.magic_reference(of), answer]),
-                None => answer,
-            },
-        );
+        p.tell_answer(native, answer);
     }
-    is_so
+    answer
 }
 
 /// The same of a function that reads from `file`: it is called in a replay, too, and what it gives has to be the same.

@@ -42,7 +42,7 @@ pub(super) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
     let is_of_process = order::is_asked() && high & BY_PROCESS != 0;
     let low = low & ((1 << LOW_BITS) - 1);
     let made = u64::from(high & !BY_PROCESS) << LOW_BITS | u64::from(low);
-    is_of_process.then(|| u32::try_from(made + 1).ok())?
+    u32::try_from(made + 1).ok().filter(|_| is_of_process)
 }
 
 /// The numbers of a new reference, where the order is asked for and a process runs here.

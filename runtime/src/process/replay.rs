@@ -599,8 +599,7 @@ impl Process {
         let (plan, follows) = (plan()?, self.follows()?);
         let (me, of) = (follows.cursor.process, pid.and_then(|pid| plan.index(pid)));
         // That it is gone is what a later monitor or link finds.
-        let is_found_later = pid.is_some_and(exists) || plan.comes_later(me, of);
-        let ends_later = plan.ends_behind(of, me);
+        let is_found_later = || pid.is_some_and(exists) || plan.comes_later(me, of);
         let tells = |due: &Message| match due {
             Message::Sent { .. } => false,
             Message::Told(told) => match told.set.map(Set::what) {
@@ -608,8 +607,8 @@ impl Process {
                 _ => {
                     told.of == of
                         && told.exit == exit
-                        && !(told.gone && is_found_later)
-                        && !ends_later
+                        && !(told.gone && is_found_later())
+                        && !plan.ends_behind(of, me)
                 }
             },
         };

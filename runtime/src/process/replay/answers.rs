@@ -117,28 +117,28 @@ impl Process {
     /// Whether something is still to come that came before `native` gave its answer here in the recorded run: `native` is to
     /// be called again then.
     pub(in crate::process) fn hears_before(&self, native: &Native) -> Option<Control<'static>> {
-        let plan = plan().filter(|_| order::is_followed())?;
-        let follows = self.follows()?;
-        let steps = follows.steps(plan);
-        let is_next = follows.answer(plan, native).is_some();
-        let is_due = is_next
-            && (follows.cursor.due(steps).is_some() || follows.cursor.due_signal(steps).is_some());
-        drop(follows);
-        if is_due {
-            self.looks_at_held();
-        }
-        is_due.then_some(Control::Wait)
+        self.hears_first(|plan, follows| {
+            let (cursor, steps) = (&follows.cursor, follows.steps(plan));
+            let is_due = cursor.due(steps).is_some() || cursor.due_signal(steps).is_some();
+            is_due && follows.answer(plan, native).is_some()
+        })
     }
 
     /// Whether a message is still to come before its next step, which is no answer of `native`.
     pub(crate) fn hears_without(&self, native: &Native) -> Option<Control<'static>> {
+        self.hears_first(|plan, follows| {
+            let is_sent = |due: &Message| matches!(due, Message::Sent { .. });
+            let is_due = follows.cursor.all_due(follows.steps(plan)).any(is_sent);
+            is_due && follows.answer(plan, native).is_none()
+        })
+    }
+
+    fn hears_first(
+        &self,
+        is_due: impl FnOnce(&'static Plan, &Follows) -> bool,
+    ) -> Option<Control<'static>> {
         let plan = plan().filter(|_| order::is_followed())?;
-        let follows = self.follows()?;
-        let steps = follows.steps(plan);
-        let is_sent = |due: &Message| matches!(due, Message::Sent { .. });
-        let is_due =
-            follows.answer(plan, native).is_none() && follows.cursor.all_due(steps).any(is_sent);
-        drop(follows);
+        let is_due = is_due(plan, &*self.follows()?);
         if is_due {
             self.looks_at_held();
         }
