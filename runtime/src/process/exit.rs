@@ -117,6 +117,9 @@ impl Process {
             .and_then(|()| registry::unregister_exiting(self))
             .and_then(|()| explored::goes(self));
         if given_up.is_err() {
+            if matches!(given_up, Err(Control::Wait)) {
+                self.answers_at_end();
+            }
             probes().exiting(self, false);
             return given_up;
         }
@@ -146,6 +149,24 @@ impl Process {
         explored::goes_off(self);
         probes().gone(self);
         Ok(())
+    }
+
+    /// It waits for its turn with what it gives up: where a recorded run is followed, it may have to wait for what another
+    /// process does that asks it before. In an exploration, it has been asked before.
+    fn answers_at_end(&mut self) {
+        if !order::is_followed() || explored::is_on() {
+            return;
+        }
+        let sent = self.shared.signals.take_all();
+        self.mailbox.middle.append(sent);
+        for signal in std::mem::take(&mut self.mailbox.middle) {
+            match signal {
+                Signal::Question { run, .. } => run(Some(self)),
+                Signal::Request(_) => signal.answer_for_gone(self.pid()),
+                other => self.mailbox.middle.push(other),
+            }
+        }
+        self.refuse_system_tasks();
     }
 
     /// A signal that was sent while the process still was: it may change who is to be told.

@@ -189,6 +189,11 @@ impl Mailbox {
     pub(super) fn may_place_first(&self, words: usize) -> bool {
         !self.is_marked && words <= PLACED_WORDS
     }
+    /// Whether the current `receive` has looked for a message, where the order of a run is recorded or followed: one that
+    /// only has a time to wait looks for none.
+    pub(super) fn has_looked(&self) -> bool {
+        self.has_looked
+    }
     /// Lays the message at the save pointer on the heap, which has room for so many words. The process has not allocated
     /// them until it takes the message.
     fn place_current(&mut self, heap: &Heap, words: usize) {

@@ -152,7 +152,8 @@ impl Process {
     /// Whether a message of so many words, in an empty queue, is laid on the heap now where the order is recorded: if a
     /// receive that looks for it would do so ([`Process::places_first`]).
     fn may_place(&self, words: usize) -> bool {
-        self.wait_for == WaitFor::Message && self.mailbox.may_place_first(words)
+        let looks = self.wait_for == WaitFor::Message && self.mailbox.has_looked();
+        looks && self.mailbox.may_place_first(words)
     }
 
     /// Whether a message that comes so goes before others. `None`: it does not come.

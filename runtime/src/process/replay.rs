@@ -688,7 +688,9 @@ impl Process {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return true;
         };
-        follows.cursor.may_miss(follows.steps(plan), module)
+        let knows_end = follows.spent.is_some() && !explored::is_on();
+        let steps = follows.steps(plan);
+        follows.cursor.may_miss(steps, module, knows_end)
     }
 
     /// Whether these modules have been missed as often as before the recorded process loaded them here.

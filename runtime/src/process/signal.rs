@@ -83,8 +83,8 @@ pub(crate) enum Signal {
     ReceiveTimeout { id: u64 },
     /// Anything else.
     Request(Request),
-    /// The same of a process that waits for the answer. In an explored run, it comes behind exit signals of that one, and is
-    /// answered also where the receiver has begun to end.
+    /// The same of a process that waits for the answer. In an explored run, it comes behind exit signals of that one; there and
+    /// in a replay it is answered also where the receiver has begun to end.
     Question { from: Pid, run: Request },
 }
 

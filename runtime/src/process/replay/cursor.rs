@@ -195,9 +195,11 @@ impl Cursor {
         }
     }
 
-    pub(super) fn may_miss(&self, steps: &[Recorded], module: Atom) -> bool {
+    /// Whether it missed this module here. One that is to end misses nothing any more, if the log says where that is.
+    pub(super) fn may_miss(&self, steps: &[Recorded], module: Atom, knows_end: bool) -> bool {
         match self.next(steps) {
-            None | Some(Recorded::Exit(_)) => true,
+            None => true,
+            Some(Recorded::Exit(_)) => !knows_end,
             Some(Recorded::Miss(missed)) => is_module(missed, module),
             Some(_) => false,
         }

@@ -160,11 +160,21 @@ fn modules_are_missed_and_loaded_in_turn() {
     let plan = plan("{p0, [miss(lists), load(lists, 2), exit]}");
     let mut cursor = plan.cursor(0);
     let steps = &plan.trace.processes[0].steps;
-    assert!(cursor.may_miss(steps, lists) && !cursor.may_miss(steps, maps));
+    assert!(cursor.may_miss(steps, lists, true) && !cursor.may_miss(steps, maps, true));
     assert_eq!(cursor.make(&plan, Step::Miss(lists)), Ok(()));
-    assert!(!cursor.may_miss(steps, lists));
+    assert!(!cursor.may_miss(steps, lists, true));
     assert!(!cursor.may_load(steps, [(lists, 1)].into_iter()));
     assert!(cursor.may_load(steps, [(lists, 2)].into_iter()));
+    let load = Step::Load {
+        module: lists,
+        misses: 2,
+    };
+    assert_eq!(cursor.make(&plan, load), Ok(()));
+    assert!(!cursor.may_miss(steps, maps, true));
+    assert!(
+        cursor.may_miss(steps, maps, false),
+        "the log does not say where it ends"
+    );
 }
 
 #[test]

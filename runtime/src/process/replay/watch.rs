@@ -78,7 +78,7 @@ impl Plan {
                     p.says_what_it_waits_for(self);
                 }
             };
-            deliver(pid, Signal::request(ask));
+            deliver(pid, Signal::question(pid, ask));
         }
     }
 
@@ -121,7 +121,7 @@ impl Process {
     fn says_what_it_waits_for(&mut self, plan: &Plan) {
         let with_access = self.waits_for_access();
         let goes_on_with_access = plan.goes_on && with_access.is_some();
-        let waits = with_access.or_else(|| {
+        let waits = with_access.or_else(|| self.waits_at_end(plan)).or_else(|| {
             let waits = matches!(self.turn(), Turn::Due | Turn::Wait);
             waits.then(|| self.waits_for_step(plan)).flatten()
         });
@@ -145,6 +145,18 @@ impl Process {
             process: self.follows()?.cursor.process,
             on,
             line,
+        })
+    }
+
+    fn waits_at_end(&self, plan: &Plan) -> Option<Waiting> {
+        let follows = self.follows().filter(|_| self.flags.get().terminating)?;
+        let process = follows.cursor.process;
+        let name = plan.name(process);
+        Some(Waiting {
+            says_most: true,
+            process,
+            on: None,
+            line: format!("{name} has come to its end, and waits to be given a table or a name"),
         })
     }
 
