@@ -41,10 +41,13 @@ ended(#{set := Set, ordered := Ordered}) ->
 ended(Pid, Ref) ->
     receive
         {Pid, Seen} ->
-            receive {'DOWN', Ref, process, Pid, _} -> Seen after 3000 -> {Seen, left} end;
+            receive {'DOWN', Ref, process, Pid, _} -> Seen after 1000 -> left(Pid, Seen) end;
         {'DOWN', Ref, process, Pid, Reason} -> short(Reason)
-    after 3000 -> left
+    after 1000 -> left(Pid, none)
     end.
+
+%% Two that have suspended each other do not end.
+left(Pid, Seen) -> exit(Pid, kill), {left, Seen}.
 
 starts(Actions, Shared, Parent) ->
     receive {go, Pids} -> ok end,
@@ -102,6 +105,14 @@ action({alive, J}) -> is_process_alive(pid(J));
 action({info, J, Item}) -> info(process_info(pid(J), Item));
 action({check, J}) -> erlang:check_process_code(pid(J), lists);
 action(processes) -> length(processes());
+action({suspend, J, N}) ->
+    true = erlang:suspend_process(pid(J)),
+    {length(lists:seq(1, N)), erlang:resume_process(pid(J))};
+action({suspend, J}) -> erlang:suspend_process(pid(J));
+action({suspend_later, J, Option}) -> erlang:suspend_process(pid(J), [Option]);
+action({resume, J}) -> erlang:resume_process(pid(J));
+action({collect, J}) -> garbage_collect(pid(J));
+action({collect_later, J, Type}) -> garbage_collect(pid(J), [{async, a}, {type, Type}]);
 %% Names.
 action({register, Name}) -> register(Name, self());
 action({register, Name, J}) -> register(Name, pid(J));
@@ -171,7 +182,7 @@ actions(Kinds, Processes, Depth) ->
 
 action_of(Kind, Processes, Kinds, Depth) -> one_of(actions_of(Kind, between(1, Processes), Kinds, Processes, Depth)).
 
-kinds() -> [messages, messages, calls, relations, exits, children, asked, names, tables, ordered, owners, terms, timers, chance].
+kinds() -> [messages, messages, calls, relations, exits, children, asked, held, names, tables, ordered, owners, terms, timers, chance].
 
 actions_of(messages, J, _, _, _) ->
     [{send, J, a}, {send, J, b}, {send_large, J, between(1, 300)}, {send_binary, J, between(1, 300)}, {take, 0}, {take, 1}, {take, 5},
@@ -191,6 +202,10 @@ actions_of(asked, J, _, _, _) ->
     [{alive, J}, {info, J, message_queue_len}, {info, J, messages}, {info, J, links}, {info, J, trap_exit}, {info, J, current_function},
      {info, J, registered_name}, {info, J, status}, {info, J, dictionary}, {info, J, reductions}, {info, J, [memory, heap_size]}, {check, J},
      {take, 0}, {send, J, a}, processes, {work, between(1, 5000)}];
+actions_of(held, J, _, _, _) ->
+    [{suspend, J, between(1, 3000)}, {suspend, J}, {suspend_later, J, asynchronous}, {suspend_later, J, {asynchronous, a}},
+     {suspend_later, J, unless_suspending}, {resume, J}, {collect, J}, {collect, J}, {collect_later, J, one_of([minor, major])},
+     {build, between(1, 500)}, {info, J, status}, {take, 0}, {take, 2}, {take_only, a, 3}, {send, J, b}, {work, between(1, 3000)}];
 actions_of(names, J, _, _, _) ->
     Name = one_of([one, two]),
     [{register, Name}, {register, Name, J}, {unregister, Name}, {whereis, Name}, {send_name, Name, a}, registered, {take, 0}, {take, 1},

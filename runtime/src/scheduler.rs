@@ -398,7 +398,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     }
     // Again: the fetch has taken the wake-up of a call that has ended since the first look.
     p.come_back();
-    if p.is_away() || !p.is_ready() || p.waits_to_end() {
+    if p.is_away() || !p.is_ready() || p.waits_to_end() || p.awaits_collection() {
         return Outcome::Wait;
     }
     p.stands_no_more();

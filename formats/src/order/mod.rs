@@ -107,6 +107,13 @@ pub enum Step {
     Lost(usize),
     /// It heard of its link to the process at this place.
     Heard(Heard, usize),
+    /// It was collected, as another process had asked for it.
+    Collect {
+        /// So many reductions had it made.
+        reductions: u64,
+        /// All of its heap was swept.
+        major: bool,
+    },
     /// A receive timed out.
     Timeout,
     /// It called a function that was not there, of this module.

@@ -264,7 +264,7 @@ fn comment_parts(comment: &str) -> (Option<u64>, Option<String>) {
 }
 
 /// The steps, with the numbers of arguments that they may have.
-const STEPS: [(&str, std::ops::RangeInclusive<usize>); 15] = [
+const STEPS: [(&str, std::ops::RangeInclusive<usize>); 16] = [
     ("spawn", 1..=1),
     ("send", 1..=1),
     ("deliver", 1..=4),
@@ -278,6 +278,7 @@ const STEPS: [(&str, std::ops::RangeInclusive<usize>); 15] = [
     ("accesses", 1..=1),
     ("lost", 1..=1),
     ("hears", 2..=2),
+    ("collect", 2..=2),
     ("spent", 2..=5),
     ("exit", 0..=1),
 ];
@@ -395,6 +396,14 @@ impl Builder {
             "accesses" => Step::Accesses(self.own_access(me, first)?),
             "lost" => Step::Lost(self.process(first)?),
             "hears" => Step::Heard(Heard::of_name(first)?, self.process(&arguments[1])?),
+            "collect" => Step::Collect {
+                reductions: first.parse().ok()?,
+                major: match arguments[1].as_str() {
+                    "major" => true,
+                    "minor" => false,
+                    _ => return None,
+                },
+            },
             "spent" => Step::Spent(Spent {
                 reductions: first.parse().ok()?,
                 words: arguments[1].parse().ok()?,

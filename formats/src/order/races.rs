@@ -402,7 +402,7 @@ impl Trace {
                     other.number = other.number.min(left[other.of]);
                     other.number > 0
                 }
-                Step::Spent(_) | Step::Lost(_) | Step::Heard(..) => false,
+                Step::Spent(_) | Step::Lost(_) | Step::Heard(..) | Step::Collect { .. } => false,
                 _ => true,
             });
         }

@@ -393,7 +393,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// A record of an exit signal that is lost, or that ends the process.
+    /// A record of an exit signal that is lost or ends the process, of a link, or of a collection that others ask for.
     fn add_signal(&mut self, me: usize, event: &Event<'_>) {
         match *event {
             Event::OrderLost {
@@ -409,6 +409,10 @@ impl<'r> Reader<'r> {
                 let of = self.place(of);
                 let heard = Heard::of_number(what).map(|what| Step::Heard(what, of));
                 self.all[me].steps.extend(heard);
+            }
+            Event::OrderCollect { reductions, major } => {
+                let major = major != 0;
+                self.all[me].steps.push(Step::Collect { reductions, major });
             }
             Event::OrderEndedBy {
                 of: Id::Process(of),

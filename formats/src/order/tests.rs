@@ -330,6 +330,10 @@ proptest! {
         for (me, process) in trace.processes.iter_mut().enumerate() {
             process.steps.push(Step::Lost(1 - me));
             process.steps.extend(Heard::ALL.map(|(heard, _)| Step::Heard(heard, 1 - me)));
+            process.steps.push(Step::Collect {
+                reductions: 6,
+                major: me == 0,
+            });
             process.steps.push(Step::Spent(Spent {
                 reductions: 7,
                 words: 8,

@@ -49,6 +49,10 @@ impl Trace {
             }
             Step::Deliver(message) => format!("deliver({})", self.word(at, message)),
             Step::Receive(message) => format!("receive({})", self.word(at, message)),
+            Step::Collect { reductions, major } => match major {
+                true => format!("collect({reductions}, major)"),
+                false => format!("collect({reductions}, minor)"),
+            },
             Step::Timeout => "timeout".into(),
             Step::Miss(module) => format!("miss({})", name::atom(module)),
             Step::Load { module, misses } => format!("load({}, {misses})", name::atom(module)),

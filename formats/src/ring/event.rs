@@ -401,6 +401,9 @@ events! {
     /// It hears of the link to this process: that one has linked itself (0), has unlinked itself (1), or has heard that it has
     /// unlinked itself (2).
     114 = OrderHeard, "order_heard", Order, { what: u64, of: Id };
+    /// It is collected as another process has asked for it, all of its heap (1) or what is young (0), when it has made so many
+    /// reductions.
+    115 = OrderCollect, "order_collect", Order, { reductions: u64, major: u64 };
 }
 
 impl Event<'_> {

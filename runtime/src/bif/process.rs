@@ -485,8 +485,8 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
     Ok(Term::bool(true))
 }
 
-/// As [`demonitor`]. Where a recorded run is followed, what the monitor told first there, and what came through its alias,
-/// comes first.
+/// As [`demonitor`]. Where a recorded run is followed, what the monitor told first there comes first, and so does the message
+/// that ended it.
 fn demonitor_in_turn<'p>(
     p: &'p Process,
     reference: Term<'p>,
@@ -496,23 +496,18 @@ fn demonitor_in_turn<'p>(
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    if !order::is_asked() || !closes_alias(p, reference) {
+    if !order::is_asked() || !ends_with_reply(p, reference) {
         return Ok(demonitor(p, reference, keeps)?);
-    }
-    if !explored::is_on()
-        && let Some(later) = p.hears_without(&NATIVE)
-    {
-        return Err(later.into());
     }
     let ends = || Ok(Term::bool(demonitor(p, reference, keeps)?));
     Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_)
 }
 
-/// Whether an alias ends with this monitor.
-fn closes_alias(p: &Process, reference: Term<'_>) -> bool {
+/// Whether a message through its alias would end this monitor.
+fn ends_with_reply(p: &Process, reference: Term<'_>) -> bool {
     let numbers = reference.as_ref().map(|reference| reference.numbers());
     let alias = numbers.and_then(|numbers| p.alias(numbers));
-    alias.is_some_and(|alias| alias.end != AliasEnd::Explicit)
+    alias.is_some_and(|alias| alias.end == AliasEnd::Reply)
 }
 
 /// Where a recorded run is followed in which the end of what is monitored was told first: to be tried again later.

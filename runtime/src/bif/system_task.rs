@@ -4,11 +4,13 @@
 use super::process::reply;
 use super::{BifResult, Next, badarg, bifs, notsup};
 use crate::heap::Message;
+use crate::process::answer::{self, Native};
 use crate::process::refs::make_ref;
 use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{
-    ProcShared, Process, REFERS_TO_OLD_CODE, Signal, ask_with, is_of_old_incarnation, options, send,
+    ProcShared, Process, REFERS_TO_OLD_CODE, Signal, ask_with, deliver, exists,
+    is_of_old_incarnation, options, order, send,
 };
 use crate::sys::stderr::complain;
 use crate::term::atom::atom;
@@ -19,8 +21,8 @@ bifs! {
     hbif erts_internal:"check_process_code"/1 => check_process_code_1, ordered;
     bif erts_internal:"request_system_task"/3 => request_system_task_3, ordered;
     bif erts_internal:"request_system_task"/4 => request_system_task_4, ordered;
-    bif erts_internal:"suspend_process"/2 => suspend_process_2, unrecorded;
-    bif erlang:"resume_process"/1 => resume_process_1, unrecorded;
+    xbif erts_internal:"suspend_process"/2 => suspend_process_2, ordered;
+    bif erlang:"resume_process"/1 => resume_process_1, ordered;
     bif erts_internal:"process_display"/2 => process_display_2, again;
     bif erts_internal:"is_process_executing_dirty"/1 => is_process_executing_dirty_1, answer;
     bif erts_internal:"check_dirty_process_code"/2 => check_dirty_process_code_2, unrecorded;
@@ -118,14 +120,28 @@ fn request<'p>(
     Ok(am::ok.term())
 }
 
-fn suspend_process_2<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> BifResult<'p> {
+static SUSPENDS: Native = Native::new("erlang", "suspend_process", 2);
+static RESUMES: Native = Native::new("erlang", "resume_process", 1);
+
+fn suspend_process_2(p: &mut Process) -> Next {
+    let answer = suspends(p, [p.x(0), p.x(1)]);
+    let is_awaited = answer.as_ref().is_some();
+    p.set_x(0, answer);
+    if is_awaited && order::is_asked() {
+        // Which messages the receive of the answer looks at before that is chance.
+        p.mailbox.skip_all();
+    }
+    Next::Return
+}
+
+fn suspends<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> Term<'p> {
     let Some(pid) = pid.as_pid().filter(|pid| *pid != p.pid()) else {
-        return Ok(am::badarg.term());
+        return am::badarg.term();
     };
     let (mut unless_suspending, mut asynchronous, mut tag) = (false, false, None);
     for option in opts.list_iter() {
         let Ok(option) = option else {
-            return Ok(am::badopt.term());
+            return am::badopt.term();
         };
         let pair = option.as_tuple().map(crate::term::Tuple::elements);
         match (option.as_atom(), pair) {
@@ -135,7 +151,7 @@ fn suspend_process_2<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> BifResul
                 asynchronous = true;
                 tag = Some(*value);
             }
-            _ => return Ok(am::badopt.term()),
+            _ => return am::badopt.term(),
         }
     }
     let suspend = Suspend {
@@ -154,26 +170,27 @@ struct Suspend<'p> {
 }
 
 impl<'p> Suspend<'p> {
-    fn run(&self, p: &'p Process, unless_suspending: bool) -> BifResult<'p> {
+    fn run(&self, p: &'p Process, unless_suspending: bool) -> Term<'p> {
         let (result, is_active) = match self.count(p, unless_suspending) {
             Ok(known) => known,
             Err(suspended) => {
-                if send(self.pid, Signal::request(|p| begin(p, suspended))).is_err() {
+                if !answer::decided(p, &SUSPENDS, || exists(self.pid)) {
                     p.relations().suspending.remove(&self.pid);
                     if !self.asynchronous {
-                        return Ok(am::badarg.term());
+                        return am::badarg.term();
                     }
                 }
+                deliver(self.pid, Signal::request(|p| begin(p, suspended)));
                 (true, false)
             }
         };
         if !self.asynchronous && !is_active {
-            return Ok(self.confirm(p, result));
+            return self.confirm(p, result);
         }
         if let Some(tag) = self.tag {
             self.answer(p, tag);
         }
-        Ok(Term::bool(result))
+        Term::bool(result)
     }
 
     /// Counts one suspension more, or not: what to return, and whether the other is suspended already.
@@ -181,9 +198,13 @@ impl<'p> Suspend<'p> {
     fn count(&self, p: &Process, unless_suspending: bool) -> Result<(bool, bool), Suspended> {
         let mut relations = p.relations();
         let known = relations.suspending.get_mut(&self.pid);
-        if let Some(known) = known.filter(|known| !known.is_over()) {
+        if let Some(known) = known
+            && !answer::decided(p, &SUSPENDS, || known.is_over())
+        {
             known.count += u32::from(!unless_suspending);
-            return Ok((!unless_suspending, known.is_active()));
+            // Whether it stands already is chance.
+            let is_active = !order::is_asked() && known.is_active();
+            return Ok((!unless_suspending, is_active));
         }
         let (suspending, suspended) = Suspending::new(p.pid());
         relations.suspending.insert(self.pid, suspending);
@@ -194,6 +215,10 @@ impl<'p> Suspend<'p> {
     /// that holds `result`.
     fn confirm(&self, p: &'p Process, result: bool) -> Term<'p> {
         let (asker, reference) = (p.pid(), make_ref());
+        if let Some(recorded) = answer::awaited(p, &SUSPENDS) {
+            reply(asker, reference, recorded.term());
+            return p.reference(reference);
+        }
         let tell = move |p: Option<&mut Process>| {
             let result = match p {
                 Some(_) => Term::bool(result),
@@ -202,7 +227,7 @@ impl<'p> Suspend<'p> {
             reply(asker, reference, result);
         };
         let signal = Signal::request(move |p| when_it_stands(p, tell));
-        crate::process::deliver(self.pid, signal);
+        deliver(self.pid, signal);
         p.reference(reference)
     }
 
@@ -227,16 +252,13 @@ impl<'p> Suspend<'p> {
             });
         };
         let signal = Signal::request(move |p| when_it_stands(p, tell));
-        crate::process::deliver(self.pid, signal);
+        deliver(self.pid, signal);
     }
 }
 
 fn begin(mut p: Option<&mut Process>, suspended: Suspended) {
     if let Some(p) = p.as_deref_mut() {
-        if !p.is_suspended() {
-            p.pause_timers();
-        }
-        p.psd().suspended.push(suspended);
+        p.is_suspended_by(suspended);
     }
     when_it_stands(p, |p| {
         if let Some(p) = p {
@@ -264,7 +286,7 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     let last = {
         let mut relations = p.some_relations().ok_or_else(badarg)?;
         let suspending = relations.suspending.get_mut(&pid).ok_or_else(badarg)?;
-        let is_over = suspending.is_over();
+        let is_over = answer::decided(p, &RESUMES, || suspending.is_over());
         suspending.count -= 1;
         let last = suspending.count == 0;
         if last || is_over {
@@ -277,7 +299,7 @@ fn resume_process_1<'p>(p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
     };
     if last {
         let by = p.pid();
-        crate::process::deliver(
+        deliver(
             pid,
             Signal::request(move |p| crate::process::suspension::resume(p, by)),
         );
@@ -313,7 +335,7 @@ fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResul
         let result = if p.is_some() { am::true_ } else { am::badarg };
         reply(asker, reference, result.term());
     });
-    crate::process::deliver(pid, signal);
+    deliver(pid, signal);
     Ok(p.reference(reference))
 }
 

@@ -188,6 +188,18 @@ pub(crate) fn decided_of(
     last.is_some_and(|last| *last == am::true_)
 }
 
+/// What another process is to answer `p`, which waits for it in code, if that was recorded; else what it answers is.
+pub(crate) fn awaited(p: &Process, native: &'static Native) -> Option<Message> {
+    if !is_asked() || explored::is_on() {
+        return None;
+    }
+    let recorded = p.recorded_message(native);
+    if recorded.is_none() {
+        p.own_order().awaits = Some(native);
+    }
+    recorded
+}
+
 /// Notes this answer, or that a replay has come to where it was noted. A log may leave it out.
 pub(crate) fn noted<'p>(p: &'p Process, native: &'static Native, answer: Term<'p>) {
     if is_asked() && !explored::is_on() {

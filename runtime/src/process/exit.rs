@@ -81,7 +81,7 @@ impl Process {
             .then(|| unsafe { Term::new(self.exit_reason.get()) })
     }
 
-    /// Whether it may not run for now.
+    /// Whether another process, or what it waits for, has suspended it.
     pub(crate) fn is_suspended(&self) -> bool {
         self.with_psd(|psd| !psd.suspended.is_empty())
             .unwrap_or(false)

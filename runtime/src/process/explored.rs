@@ -213,6 +213,7 @@ pub(crate) fn tell(pid: Pid, told: Told) {
             | Told::Bytes(_)
             | Told::Lost(_)
             | Told::Heard(..)
+            | Told::Collect { .. }
             | Told::EndedBy(_)
             | Told::Aside(_)
             | Told::Spent(_) => return,

@@ -142,15 +142,15 @@ impl Process {
             goes_on = self.handle(signal);
         }
         probes().queue_grew(self);
-        if work > 0 {
-            self.bump_reds(work / WORK_PER_RED + 1);
-        }
-        let goes_on = goes_on.and_then(|()| self.run_system_tasks());
         if order::is_asked() {
             // When signals come is chance: they cost nothing.
             self.fcalls.set(reds);
+        } else if work > 0 {
+            self.bump_reds(work / WORK_PER_RED + 1);
         }
-        goes_on.map(|()| true)
+        goes_on
+            .and_then(|()| self.run_system_tasks())
+            .map(|()| true)
     }
 
     /// Whether signals taken from the outer queue are still to be handled.
@@ -292,12 +292,15 @@ impl Process {
     }
 
     /// Whether a message that comes by this alias goes before others, as it asks to: where the alias allows it. `None`: the
-    /// alias is not active, and the message does not come. An alias for a single reply ends here.
+    /// alias is not active, and the message does not come. An alias for a single reply ends here. Where a recorded run is
+    /// followed, those messages come here that came there: they may be late.
     pub(super) fn through_alias(
         &mut self,
         (reference, priority): (RefNumbers, bool),
     ) -> Option<bool> {
-        let alias = self.alias(reference)?;
+        let Some(alias) = self.alias(reference) else {
+            return self.is_replayed().then_some(false);
+        };
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
             self.demonitor(reference, false);

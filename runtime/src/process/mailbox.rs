@@ -389,7 +389,7 @@ impl Process {
             return self.peek_in_turn();
         }
         while !self.mailbox.has_new() {
-            if !self.fetch_signals()? || self.is_suspended() {
+            if !self.fetch_signals()? || self.is_held() {
                 return Ok(None);
             }
         }
@@ -405,18 +405,19 @@ impl Process {
         if self.waits_to_try() {
             self.fetch_signals()?;
         }
-        while !self.mailbox.has_new() || self.awaits_end() {
+        while !self.mailbox.has_new() || self.awaits_end() || self.awaits_collection() {
             let has_fetched = self.fetch_signals()?;
             if order::is_followed() {
                 self.deliver_due()?;
                 if self.awaits_end() || self.is_stopped() {
                     return Ok(None);
                 }
-                if self.mailbox.has_new() {
+                if self.mailbox.has_new() && !self.awaits_collection() {
                     break;
                 }
             }
-            if !has_fetched || self.is_suspended() {
+            if !has_fetched || self.is_held() {
+                self.collects_in_turn(true)?;
                 return Ok(None);
             }
         }
@@ -427,7 +428,7 @@ impl Process {
     /// Lays the first message of the queue on the heap, where the order of a run is recorded or followed, if a receive looks
     /// at it that has begun there: that it does is no chance, so it may cost words of the heap. Where one waits and there
     /// is no other message, its sender does the same when it sends.
-    fn places_first(&mut self) {
+    pub(super) fn places_first(&mut self) {
         if self.mailbox.place_of_current() != Some(0) || self.flags.get().off_heap_messages {
             return;
         }
@@ -510,6 +511,17 @@ impl Process {
     /// As [`Process::wait`], but not longer than `timeout` (milliseconds or `infinity`) from the first
     /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
     pub fn wait_timeout(&mut self, timeout: Term<'_>, timeout_pc: CodeAddress) -> WaitTimeout {
+        let moves_not = timeout.as_small().is_some() || timeout == am::infinity;
+        if moves_not && order::is_followed() && self.collects_in_turn(true).is_err() {
+            // It ends when it is woken.
+            self.shared.wake();
+            return self.waits_in_time();
+        }
+        if self.awaits_collection() {
+            // It comes here again when what is recorded before the collection has come.
+            self.looks_at_held();
+            return WaitTimeout::Wait;
+        }
         if self.receive_timer_runs() {
             // Woken by something else: where `timeout` was is not kept then. A receive that takes no message comes here when
             // all have come that came first in the recorded run.

@@ -222,6 +222,11 @@ pub(crate) enum Told {
     Lost(Pid),
     /// It hears of its link to this process.
     Heard(Heard, Pid),
+    /// It is collected, as another process asks for it.
+    Collect {
+        reductions: u64,
+        major: bool,
+    },
     /// The signal that ends it is of this process.
     EndedBy(Pid),
     /// What is no step, and told with the places of steps.
@@ -572,6 +577,15 @@ impl Process {
         {
             self.own_order().tell_rest(self.pid());
             probes().ordered(self.pid(), Told::Heard(what, of));
+        }
+    }
+
+    /// It is about to be collected, as another process asks for it.
+    pub(super) fn is_collected(&self, major: bool) {
+        if is_recorded() && !explored::is_on() {
+            self.own_order().tell_rest(self.pid());
+            let reductions = self.reductions();
+            probes().ordered(self.pid(), Told::Collect { reductions, major });
         }
     }
 

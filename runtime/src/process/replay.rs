@@ -7,6 +7,7 @@
 
 mod access;
 mod answers;
+mod collections;
 mod cursor;
 mod held;
 mod identities;
@@ -58,6 +59,7 @@ struct Plan {
     trace: Trace,
     identities: Identities,
     contents: answers::Contents,
+    tells_contents: bool,
     /// A process that cannot follow runs free instead of ending the emulator.
     goes_on: bool,
     /// Where it stops, if anywhere.
@@ -172,6 +174,8 @@ pub(super) struct Follows {
     spent: Option<Spent>,
     /// The signal that ended it, if it is told.
     ended_by: Option<ExitSignal>,
+    /// So many collections that others asked for are still to come.
+    collections: usize,
     /// Signals that have come before their turn.
     held: Held,
     /// The input that it waits for.
@@ -210,6 +214,7 @@ impl Plan {
             accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
             ended_by: self.trace.processes[index].ended_by(),
+            collections: collections::count(&self.trace.processes[index].steps),
             held: Held::default(),
             input: None,
             trial: None,
@@ -221,6 +226,7 @@ impl Plan {
         Plan {
             identities: Identities::of(&trace),
             contents: answers::contents(&trace),
+            tells_contents: answers::tells_contents(&trace),
             accesses: access::All::of(&trace),
             timers: OnceLock::new(),
             trace,
@@ -380,7 +386,7 @@ impl Follows {
     /// Whether there may be something for [`Follows::take_due`].
     fn may_take(&self, plan: &'static Plan) -> bool {
         if let Some(due) = self.cursor.due_signal(self.steps(plan)) {
-            return self.held.has_signal(plan, due);
+            return collections::is_collection(due) || self.held.has_signal(plan, due);
         }
         let Some(due) = self.cursor.due(self.steps(plan)) else {
             let is_free = self.cursor.is_over() || self.has_made_all(plan);
@@ -527,6 +533,7 @@ impl Process {
         let plan = plan().filter(|_| !stop::has_stopped());
         let Some(plan) = plan else { return Ok(()) };
         loop {
+            self.collects_in_turn(false)?;
             let traps = self.flags.get().trap_exit;
             let now = spent::Now::of(self);
             if explored::is_on() && self.awaits_end() && !self.may_end_here() {
@@ -582,6 +589,11 @@ impl Process {
                 .has_any_left(&plan.accesses, follows.cursor.process)
     }
 
+    /// Whether it has still to do what a recorded process did, and not in an exploration.
+    pub(super) fn is_replayed(&self) -> bool {
+        order::is_followed() && !explored::is_on() && self.has_steps_to_follow()
+    }
+
     /// A built-in function is about to give up what tells of the end of `of`, or, with [`Word::Any`], what no process
     /// sends: whether the recorded process had been told before. Then it is to try again later.
     pub(crate) fn is_to_hear(
@@ -602,6 +614,8 @@ impl Process {
         let is_found_later = || pid.is_some_and(exists) || plan.comes_later(me, of);
         let tells = |due: &Message| match due {
             Message::Sent { .. } => false,
+            // An answer of that process.
+            Message::Told(told) if pid.is_some() && plan.has_content(me, told) => false,
             Message::Told(told) => match told.set.map(Set::what) {
                 Some(Setting::Monitor(number)) => monitor == Some(number),
                 _ => {
@@ -612,7 +626,10 @@ impl Process {
                 }
             },
         };
-        let is_due = follows.cursor.all_due(follows.steps(plan)).any(tells);
+        let is_due = follows
+            .cursor
+            .all_due_messages(follows.steps(plan))
+            .any(tells);
         drop(follows);
         if is_due {
             self.looks_at_held();

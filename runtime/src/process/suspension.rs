@@ -83,6 +83,20 @@ pub(crate) fn go_on(pid: Pid) {
 }
 
 impl Process {
+    /// Whether it is suspended and may not run for now. Where a recorded run is followed, a process goes on to its last step: it
+    /// was suspended in another place, and others may wait for what it had done there.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_suspended() && !self.is_replayed()
+    }
+
+    /// A suspension of it begins: its timers stand still with it.
+    pub(crate) fn is_suspended_by(&mut self, suspended: Suspended) {
+        if !self.is_suspended() && !self.is_replayed() {
+            self.pause_timers();
+        }
+        self.psd().suspended.push(suspended);
+    }
+
     /// It stands still until every scheduler has passed a quiescent point: all of them see then what it has done.
     pub(crate) fn suspend_until_progress(&self) {
         self.suspend_itself();

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::order;
 use super::{Exiting, Process, REFERS_TO_OLD_CODE, Signal, send};
 use crate::heap::Message;
 use crate::sched::run_queue::Priority;
@@ -113,7 +114,7 @@ impl Process {
         tasks.queues[priority as usize].push_back(task);
     }
 
-    /// Does what waits to be done.
+    /// Does what waits to be done. Where the order of a run is recorded or followed, it costs nothing: when it comes is chance.
     ///
     /// # Errors
     /// When a collection kills the process; the tasks behind it are refused when it ends.
@@ -125,6 +126,7 @@ impl Process {
                 .for_each(|psd| psd.system_tasks.go_on());
         }
         while let Some(task) = self.next_system_task() {
+            let reds = self.fcalls.get();
             let result = match task.task {
                 Task::Collect { .. } | Task::CopyLiterals if self.is_away() => {
                     self.psd().system_tasks.until_back.push(task);
@@ -134,15 +136,30 @@ impl Process {
                     self.psd().system_tasks.delayed.push(task);
                     continue;
                 }
-                Task::Collect { major } => self.collect_now(major).is_ok(),
+                // It is collected where the recorded process was.
+                Task::Collect { .. } if self.is_replayed() => true,
+                Task::Collect { major } => self.collects_for_others(major).is_ok(),
                 Task::CheckCode { module } => (REFERS_TO_OLD_CODE.get())(self, module),
                 Task::CopyLiterals => self.copy_literals().is_ok(),
                 Task::Test => true,
             };
+            if order::is_asked() {
+                self.fcalls.set(reds);
+            }
             task.answer(result);
             self.goes_on()?;
         }
         Ok(())
+    }
+
+    /// A collection that another process has asked for. Where the order of a run is recorded or followed, the message that its
+    /// receive looks at next is laid on the heap before: whether it has looked is chance.
+    pub(super) fn collects_for_others(&mut self, major: bool) -> Result<(), Exiting> {
+        if order::is_asked() && self.mailbox.has_looked() {
+            self.places_first();
+        }
+        self.is_collected(major);
+        self.collect_now(major)
     }
 
     fn next_system_task(&self) -> Option<SystemTask> {

@@ -58,6 +58,7 @@ impl Step {
             | Step::Accesses(_)
             | Step::Lost(_)
             | Step::Heard(..)
+            | Step::Collect { .. }
             | Step::Spent(_) => false,
         }
     }

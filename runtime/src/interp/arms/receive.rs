@@ -122,7 +122,7 @@ arms! {
                     r.p.wait();
                     return r.pause(Outcome::Wait, 0);
                 }
-                if r.p.is_suspended() || turns::are_given() && looks_again(r.p) {
+                if r.p.is_held() || turns::are_given() && looks_again(r.p) {
                     return r.pause(Outcome::Yield, 0);
                 }
                 if r.p.awaits_turn(|| has_bad_time(r)) {

@@ -28,6 +28,12 @@ pub(super) fn contents(trace: &Trace) -> Contents {
     all.collect()
 }
 
+/// Whether a trace tells what came from outside.
+pub(super) fn tells_contents(trace: &Trace) -> bool {
+    let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
+    steps.any(|step| matches!(step, Recorded::Content { .. } | Recorded::Spent(_)))
+}
+
 impl Plan {
     /// The message that is due, if it came from outside in the recorded run.
     pub(super) fn said_outside(&self, receiver: usize, due: &Message) -> Option<HeapMessage> {
@@ -40,9 +46,15 @@ impl Plan {
         Some(HeapMessage::copy_of(term))
     }
 
-    /// Whether the recorded run tells what came from outside.
+    /// Whether this message to `receiver` came from outside in the recorded run.
+    pub(super) fn has_content(&self, receiver: usize, told: &Told) -> bool {
+        self.contents.contains_key(&(receiver, told.number))
+    }
+
+    /// Whether the recorded run tells what came from outside, if anything did. The log of an exploration does not: its processes
+    /// end without telling what they have spent.
     pub(super) fn has_contents(&self) -> bool {
-        !self.contents.is_empty()
+        self.tells_contents
     }
 }
 
@@ -117,32 +129,16 @@ impl Process {
     /// Whether something is still to come that came before `native` gave its answer here in the recorded run: `native` is to
     /// be called again then.
     pub(in crate::process) fn hears_before(&self, native: &Native) -> Option<Control<'static>> {
-        self.hears_first(|plan, follows| {
-            let (cursor, steps) = (&follows.cursor, follows.steps(plan));
-            let is_due = cursor.due(steps).is_some() || cursor.due_signal(steps).is_some();
-            is_due && follows.answer(plan, native).is_some()
-        })
-    }
-
-    /// Whether a message is still to come before its next step, which is no answer of `native`.
-    pub(crate) fn hears_without(&self, native: &Native) -> Option<Control<'static>> {
-        self.hears_first(|plan, follows| {
-            let is_sent = |due: &Message| matches!(due, Message::Sent { .. });
-            let is_due = follows.cursor.all_due(follows.steps(plan)).any(is_sent);
-            is_due && follows.answer(plan, native).is_none()
-        })
-    }
-
-    fn hears_first(
-        &self,
-        is_due: impl FnOnce(&'static Plan, &Follows) -> bool,
-    ) -> Option<Control<'static>> {
         let plan = plan().filter(|_| order::is_followed())?;
-        let is_due = is_due(plan, &*self.follows()?);
-        if is_due {
+        let follows = self.follows()?;
+        let (cursor, steps) = (&follows.cursor, follows.steps(plan));
+        let is_due = cursor.due(steps).is_some() || cursor.due_signal(steps).is_some();
+        let waits = is_due && follows.answer(plan, native).is_some();
+        drop(follows);
+        if waits {
             self.looks_at_held();
         }
-        is_due.then_some(Control::Wait)
+        waits.then_some(Control::Wait)
     }
 
     /// What `look` says of the answer that it gets from `native` here, if one is recorded: it is not taken.

@@ -67,19 +67,26 @@ impl Cursor {
 
     /// The recorded message that is to come next, before its next step.
     pub(super) fn due<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Message> {
-        self.all_due(steps).next()
+        self.all_due_messages(steps).next()
+    }
+
+    /// What is recorded between what has come last and its next step.
+    pub(super) fn all_due<'t>(&self, steps: &'t [Recorded]) -> impl Iterator<Item = &'t Recorded> {
+        steps.get(self.delivery..self.step).unwrap_or(&[]).iter()
     }
 
     /// The recorded messages that are to come before its next step.
-    pub(super) fn all_due<'t>(&self, steps: &'t [Recorded]) -> impl Iterator<Item = &'t Message> {
-        let due = steps.get(self.delivery..self.step).unwrap_or(&[]);
-        due.iter().filter_map(|step| match step {
+    pub(super) fn all_due_messages<'t>(
+        &self,
+        steps: &'t [Recorded],
+    ) -> impl Iterator<Item = &'t Message> {
+        self.all_due(steps).filter_map(|step| match step {
             Recorded::Deliver(message) => Some(message),
             _ => None,
         })
     }
 
-    /// What is to come next that is no message: an exit signal that is lost, or what it hears of a link.
+    /// What is to come next that is no message: an exit signal that is lost, what it hears of a link, or a collection.
     pub(super) fn due_signal<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
         let due = steps
             .get(self.delivery)
@@ -229,7 +236,7 @@ fn is_module(recorded: &str, module: Atom) -> bool {
 fn is_delivery(step: &Recorded) -> bool {
     matches!(
         step,
-        Recorded::Deliver(_) | Recorded::Lost(_) | Recorded::Heard(..)
+        Recorded::Deliver(_) | Recorded::Lost(_) | Recorded::Heard(..) | Recorded::Collect { .. }
     )
 }
 
@@ -239,6 +246,7 @@ fn is_own(step: &Recorded) -> bool {
         Recorded::Deliver(_)
             | Recorded::Lost(_)
             | Recorded::Heard(..)
+            | Recorded::Collect { .. }
             | Recorded::Content { .. }
             | Recorded::Spent(_)
     );

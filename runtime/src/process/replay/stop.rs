@@ -125,7 +125,7 @@ impl Plan {
 impl Process {
     /// Whether it may not run for now: it is suspended, or the replay has stopped.
     pub(crate) fn stands_still(&self) -> bool {
-        self.is_suspended() || self.is_stopped()
+        self.is_held() || self.is_stopped()
     }
 
     /// Whether it stands still as the replay has stopped. One that answers a request of `sys` does not, and neither does

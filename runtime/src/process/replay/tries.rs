@@ -148,7 +148,7 @@ impl Process {
     /// What the receive is to look at that it is in: before it takes what it took in the recorded run, or times out as then.
     #[inline]
     pub(crate) fn tries(&mut self) -> Tries {
-        match order::tries_others() && !self.is_suspended() {
+        match order::tries_others() && !self.is_held() {
             true => self.tries_others(),
             false => Tries::Nothing,
         }

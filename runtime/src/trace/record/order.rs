@@ -227,6 +227,10 @@ pub(crate) fn event_of(
             what: what as u64,
             of: id_of(of),
         },
+        Told::Collect { reductions, major } => RingEvent::OrderCollect {
+            reductions,
+            major: major.into(),
+        },
         Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
         Told::Aside(aside) => event_of_aside(aside),
     }

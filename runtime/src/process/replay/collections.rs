@@ -1,0 +1,72 @@
+//! The collections of a process that others ask for. When such a request comes is chance, and what it sweeps has effects on
+//! the collections that come later and on what they cost. So they are made where they were in the recorded run, whether or
+//! not the request has come, and a request is only answered.
+
+use beamline_formats::order::Step as Recorded;
+
+use super::super::order;
+use super::super::{Exiting, Process};
+use super::plan;
+
+/// How many there are among these steps.
+pub(super) fn count(steps: &[Recorded]) -> usize {
+    let collections = steps.iter().filter(|step| is_collection(step));
+    collections.count()
+}
+
+pub(super) fn is_collection(step: &Recorded) -> bool {
+    matches!(step, Recorded::Collect { .. })
+}
+
+impl Process {
+    /// Makes the collections that others asked for in the recorded run when it had got as far as now: behind what has come to
+    /// it, and after so many reductions, or where it is about to go on behind them (`is_last`). They cost nothing. Nothing but
+    /// y registers survives, or what the process has saved.
+    ///
+    /// # Errors
+    /// When the heap is too large afterwards.
+    pub(in super::super) fn collects_in_turn(&mut self, is_last: bool) -> Result<(), Exiting> {
+        while let Some(major) = self.next_collection(is_last) {
+            let reds = self.fcalls.get();
+            let collected = self.collects_for_others(major);
+            self.fcalls.set(reds);
+            collected?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is where a collection is due, for which others of the recorded signals have to come first.
+    pub(crate) fn awaits_collection(&self) -> bool {
+        let (Some(plan), true) = (plan(), order::is_followed() && !self.is_away()) else {
+            return false;
+        };
+        let reductions = self.reductions();
+        let Some(follows) = self.follows().filter(|follows| follows.collections > 0) else {
+            return false;
+        };
+        let mut due = follows.cursor.all_due(follows.steps(plan));
+        due.any(
+            |step| matches!(step, Recorded::Collect { reductions: at, .. } if *at <= reductions),
+        )
+    }
+
+    fn next_collection(&self, is_last: bool) -> Option<bool> {
+        if !order::is_followed() || self.is_away() {
+            return None;
+        }
+        let (plan, mut follows) = (plan()?, self.follows()?);
+        let steps = follows.steps(plan);
+        match follows.cursor.due_signal(steps) {
+            Some(&Recorded::Collect { reductions, major })
+                if is_last || reductions <= self.reductions() =>
+            {
+                follows.cursor.has_come(steps);
+                follows.collections -= 1;
+                drop(follows);
+                plan.has_moved();
+                Some(major)
+            }
+            _ => None,
+        }
+    }
+}
