@@ -517,12 +517,11 @@ impl Process {
             self.shared.wake();
             return self.waits_in_time();
         }
-        if self.awaits_collection() {
-            // It comes here again when what is recorded before the collection has come.
-            self.looks_at_held();
-            return WaitTimeout::Wait;
-        }
+        let awaits_collection = self.awaits_collection();
         if self.receive_timer_runs() {
+            if awaits_collection {
+                return self.waits_in_time();
+            }
             // Woken by something else: where `timeout` was is not kept then. A receive that takes no message comes here when
             // all have come that came first in the recorded run.
             let is_over = !explored::is_on() && self.follows_timeout();
@@ -531,7 +530,7 @@ impl Process {
             }
             return self.waits_in_time();
         }
-        if order::is_followed() && timeout != am::infinity && self.follows_timeout() {
+        if !awaits_collection && timeout != am::infinity && self.follows_timeout() {
             explored::time_has_passed(timeout);
             return WaitTimeout::Elapsed;
         }
@@ -544,7 +543,7 @@ impl Process {
             self.mailbox.restart();
             return WaitTimeout::BadTimeout;
         };
-        if milliseconds == 0 {
+        if milliseconds == 0 && !awaits_collection {
             return WaitTimeout::Elapsed;
         }
         self.start_receive_timer(Some(milliseconds.into()), timeout_pc);
@@ -555,7 +554,10 @@ impl Process {
         if order::is_followed() {
             self.looks_at_held();
         }
-        self.wait();
+        // Before a collection, it comes here again with each signal.
+        if !self.awaits_collection() {
+            self.wait();
+        }
         WaitTimeout::Wait
     }
 

@@ -37,13 +37,14 @@ impl Process {
 
     /// Whether it is where a collection is due, for which others of the recorded signals have to come first.
     pub(crate) fn awaits_collection(&self) -> bool {
-        let (Some(plan), true) = (plan(), order::is_followed() && !self.is_away()) else {
+        if !order::is_followed() || self.is_away() {
+            return false;
+        }
+        let follows = self.follows().filter(|follows| follows.collections > 0);
+        let (Some(plan), Some(follows)) = (plan(), follows) else {
             return false;
         };
         let reductions = self.reductions();
-        let Some(follows) = self.follows().filter(|follows| follows.collections > 0) else {
-            return false;
-        };
         let mut due = follows.cursor.all_due(follows.steps(plan));
         due.any(
             |step| matches!(step, Recorded::Collect { reductions: at, .. } if *at <= reductions),
