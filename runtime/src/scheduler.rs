@@ -402,6 +402,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         return Outcome::Wait;
     }
     p.stands_no_more();
+    p.takes_brought();
     if lifted.is_some() {
         // It got this time slice for its signals; its code runs with its own priority.
         return Outcome::Yield;

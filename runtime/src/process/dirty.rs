@@ -19,6 +19,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::order;
 use super::probe::probes;
 use super::seq_token::Seq;
 use super::signal::Request;
@@ -270,6 +271,19 @@ impl Process {
         }
     }
 
+    /// Its code goes on behind the call. Where the order of a run is recorded or followed, what the call gave is allocated only
+    /// now: whether it comes before a signal that ends the process is chance.
+    pub(crate) fn takes_brought(&self) {
+        if order::is_asked()
+            && let Some(own) = self.order.get()
+        {
+            match std::mem::take(&mut own.borrow_mut().brought) {
+                0 => {}
+                words => self.heap.claim(words),
+            }
+        }
+    }
+
     /// Comes back, unless its call runs. A call that has not begun is made again.
     pub(crate) fn call_back(&mut self) {
         self.come_back();
@@ -283,7 +297,13 @@ impl Process {
         self.dirty = None;
         self.set_names_made(stand_in.names_made());
         let Process { heap, psd, .. } = *stand_in;
+        let before = self.allocated_words();
         self.heap.adopt(heap);
+        if order::is_asked() {
+            let words = self.allocated_words().saturating_sub(before) as usize;
+            self.heap.claim_later(words);
+            self.own_order().brought += words;
+        }
         if let Some(psd) = psd.into_inner() {
             let mut own = self.psd();
             own.work = psd.work;

@@ -303,6 +303,8 @@ pub(crate) struct Own {
     named: u64,
     /// How many timers it has set.
     timers: u32,
+    /// So many words has a call on a dirty scheduler given it behind which its code has not gone on.
+    pub(super) brought: usize,
     /// What it does while others stand still.
     pub(super) answers: Answers,
     /// A signal has ended it.
