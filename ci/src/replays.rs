@@ -25,6 +25,18 @@ pub(crate) struct Options {
     seed: u64,
 }
 
+impl Options {
+    /// What `cargo xtask test` records: random programs, others at each commit.
+    pub(crate) fn of_test() -> Result<Self> {
+        const TESTED: u32 = 10;
+        Ok(Self {
+            rounds: TESTED as usize,
+            random: true,
+            seed: run::commits()? * u64::from(TESTED),
+        })
+    }
+}
+
 /// A program that is recorded: its module, and the arguments of `erl` that choose it.
 struct Program {
     module: String,

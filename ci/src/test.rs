@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
-use crate::{conformance, differ, engines, fetch, golden, natives, orders, run, samples, stress};
+use crate::{
+    conformance, differ, engines, fetch, golden, natives, orders, replays, run, samples, stress,
+};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -17,7 +19,7 @@ pub(crate) struct Options {
 
 /// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under stress, the
 /// golden cases, these and the binary's tests on the interpreter, random modules on both engines, random programs in all
-/// their orders, libraries of others, and OTP's suites that are in the gate.
+/// their orders, recordings of others and their replays, libraries of others, and OTP's suites that are in the gate.
 pub(crate) fn main(options: &Options) -> Result<()> {
     if !options.quick {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
@@ -48,6 +50,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     engines::of_test(options.no_browser)?;
     differ::main(&differ::Options::of_test()?)?;
     orders::main(&orders::Options::of_test()?)?;
+    replays::main(&replays::Options::of_test()?)?;
     if natives::has_debian() {
         natives::main(&natives::Options::of_test())?;
     } else {

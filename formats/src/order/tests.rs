@@ -118,7 +118,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
         (
             "{p0, [\n jump(p0.1)]}",
             "line 2, column 2: a step (spawn, send, deliver, receive, timeout, miss, load, answer, content, after, accesses, \
-             lost, hears, spent, exit) is expected",
+             lost, hears, collect, spent, exit) is expected",
         ),
         ("{p0, [exit}", "line 1, column 11: ']' is expected"),
         (

@@ -475,7 +475,7 @@ impl Process {
                 self.receives(at);
             } else if order::is_asked() {
                 // How many messages came before the runtime's answer is chance.
-                self.fcalls.set(self.fcalls.get() + i64::from(passed));
+                self.gives_back(passed.into());
             }
             self.heap.attach_in_place(&mut slot.message);
             if slot.attached_words != 0 {

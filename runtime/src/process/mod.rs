@@ -531,6 +531,16 @@ impl Process {
             .set(self.fcalls.get().saturating_sub(reds).max(0));
     }
 
+    /// Gives back `reds` that it has just spent, one by one, in this time slice and those before it: all is as if it had not.
+    pub(crate) fn gives_back(&self, reds: i64) {
+        let left = self.fcalls.get() + reds;
+        let slices = (left - 1).max(0) / CONTEXT_REDS;
+        let spent = (slices * CONTEXT_REDS) as u64;
+        self.fcalls.set(left - slices * CONTEXT_REDS);
+        self.reductions
+            .set(self.reductions.get().wrapping_sub(spent));
+    }
+
     /// Takes so much of a whole time slice, as `enif_consume_timeslice()`.
     pub(crate) fn consume_percent(&self, percent: usize) {
         self.bump_reds(percent.min(100) as i64 * CONTEXT_REDS / 100);

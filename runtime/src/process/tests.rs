@@ -103,6 +103,37 @@ fn send_atom(to: Pid, atom: Atom) {
 }
 
 #[test]
+fn what_a_process_gives_back_it_has_not_spent() {
+    for (before, spent) in [
+        (4000, 0),
+        (4000, 17),
+        (10, 9),
+        (10, 10),
+        (10, 11),
+        (1, 1),
+        (7, 4007),
+        (4000, 1_000_000),
+    ] {
+        let p = Process::new(0);
+        p.fcalls.set(before);
+        let reductions = p.reductions();
+        for _ in 0..spent {
+            p.bump_reds(1);
+            if p.fcalls.get() == 0 {
+                p.new_slice();
+            }
+        }
+        assert_eq!(p.reductions(), reductions + spent);
+        p.gives_back(spent as i64);
+        assert_eq!(
+            (p.fcalls.get(), p.reductions()),
+            (before, reductions),
+            "{spent} of {before}"
+        );
+    }
+}
+
+#[test]
 fn messages_arrive_in_order_whole() {
     let (pid, texts) = reporter();
     let heap = Heap::detached();
@@ -478,6 +509,19 @@ fn bif(p: &Process, module: &str, function: &str, args: &[Term<'_>]) -> String {
     }
 }
 
+/// The same of one that has the process to itself, and its arguments in registers.
+fn exclusive(p: &mut Process, module: &str, function: &str, arity: u8) -> String {
+    let index = crate::code::bif::find(Atom::new(module), Atom::new(function), arity);
+    let row = crate::code::bif::all()[index.expect("a BIF of that name")];
+    let crate::code::bif::Call::Exclusive(call) = row.call else {
+        panic!("only exclusive BIFs are called here");
+    };
+    match call(p) {
+        Next::Return => show(p.x(0)),
+        _ => "other".into(),
+    }
+}
+
 #[test]
 fn the_dictionary_keeps_terms_by_equality() {
     let pid = idle();
@@ -598,14 +642,21 @@ fn bifs_check_their_arguments() {
 #[test]
 fn a_suspended_process_runs_when_it_is_resumed() {
     let (watcher, texts) = reporter();
-    let suspender = idle();
-    ask(suspender, move |p| {
-        let pid = watcher.term();
-        let options = p.list(&[am::asynchronous.term()]);
-        let suspend = |p: &Process| bif(p, "erts_internal", "suspend_process", &[pid, options]);
-        assert_eq!(suspend(p), "true");
-        assert_eq!(suspend(p), "true");
+    let (done, has_suspended) = channel();
+    let mut to_suspend = 2;
+    let suspender = spawn(move |p| {
+        while to_suspend > 0 {
+            to_suspend -= 1;
+            p.set_x(0, watcher.term());
+            p.set_x(1, p.list(&[am::asynchronous.term()]));
+            assert_eq!(exclusive(p, "erts_internal", "suspend_process", 2), "true");
+            done.send(()).expect("the test waits");
+        }
+        receive(p, |p, message| exit(p, message.as_atom().expect("an atom")))
     });
+    for _ in 0..2 {
+        has_suspended.recv_timeout(LONG).expect("it suspends");
+    }
     send_atom(watcher, am::ok);
     assert!(texts.recv_timeout(Duration::from_millis(30)).is_err());
     ask(suspender, move |p| {
