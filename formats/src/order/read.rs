@@ -14,7 +14,7 @@ use super::{
 };
 use crate::name;
 use crate::profile::Origin as Whose;
-use crate::ring::{Event, Group, Id, Label, NameId, Near, Recording, SignalKind, Touch};
+use crate::ring::{Event, Group, Id, Label, NameId, Near, Record, Recording, SignalKind, Touch};
 
 /// The origin of a process that has this number, as [`Id::Process`] has it, and that no process of the trace has spawned.
 pub(super) fn root_of(id: u64) -> Origin {
@@ -60,11 +60,14 @@ impl Trace {
     /// # Errors
     /// As those of [`Trace::of`].
     pub fn with_sites(recording: &Recording) -> Result<(Trace, Sites), String> {
-        let (reader, _) = read_until(&recording, |_, _| false)?;
+        let (reader, _) = read_until(&recording, |_| false)?;
         let (trace, sites, _) = reader.end()?;
         Ok((trace, sites))
     }
 }
+
+/// What reports call the process that no replay follows: what it does depends on what the machine has to free.
+const UNFOLLOWED: &str = "erts_literal_area_collector";
 
 /// The step before which the recorded run was at this time.
 ///
@@ -74,9 +77,13 @@ pub(super) fn first_step_behind(
     recording: &Recording,
     time_ns: u64,
 ) -> Result<Option<Stop>, String> {
-    let is_behind = |time: u64, event: &Event<'_>| {
-        let is_step = event.kind().map(crate::ring::Kind::group) == Some(Group::Order);
-        is_step && time >= time_ns
+    let is_behind = |record: &Record<'_>| {
+        let is_step = record.event.kind().map(crate::ring::Kind::group) == Some(Group::Order);
+        let is_followed = || {
+            let text = recording.names().process_text(record.subject);
+            !text.starts_with(UNFOLLOWED)
+        };
+        is_step && record.time_ns >= time_ns && is_followed()
     };
     let (reader, found) = read_until(&recording, is_behind)?;
     let places = reader.new_places()?;
@@ -92,7 +99,7 @@ type Found = Option<(usize, usize)>;
 /// Reads all records of the order, and looks for one.
 fn read_until<'r>(
     recording: &'r &'r Recording,
-    is_it: impl Fn(u64, &Event<'_>) -> bool,
+    is_it: impl Fn(&Record<'_>) -> bool,
 ) -> Result<(Reader<'r>, Found), String> {
     if !recording.has(Group::Order) {
         return Err("it does not hold the order: record it with --events order".into());
@@ -111,7 +118,7 @@ fn read_until<'r>(
     while let Some(record) = merged.read().map_err(|error| error.to_string())? {
         if found.is_none()
             && let Id::Process(id) = record.subject
-            && is_it(record.time_ns, &record.event)
+            && is_it(&record)
         {
             let place = reader.place(id);
             found = Some((place, reader.all[place].steps.len()));
