@@ -34,6 +34,7 @@ pub use explore::{
 };
 pub use kinds::Kind;
 pub use races::{Accessed, Act, EarlierEnd, Messages, Pair, RACES_MAX, Race, Races};
+pub use read::UNFOLLOWED;
 pub use request::{Halt, Request};
 pub use signals::SignalAt;
 pub use sites::{At, Site, Sites};

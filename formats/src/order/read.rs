@@ -66,8 +66,9 @@ impl Trace {
     }
 }
 
-/// What reports call the process that no replay follows: what it does depends on what the machine has to free.
-const UNFOLLOWED: &str = "erts_literal_area_collector";
+/// The module of the process that no replay follows: what it does depends on what the machine has to free, and shows to no
+/// other process.
+pub const UNFOLLOWED: &str = "erts_literal_area_collector";
 
 /// The step before which the recorded run was at this time.
 ///

@@ -134,6 +134,7 @@ fn suspend_process_2(p: &mut Process) -> Next {
     Next::Return
 }
 
+/// What `suspend_process/2` gives: the reference of a message with the answer, if the process is to wait for one.
 fn suspends<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> Term<'p> {
     let Some(pid) = pid.as_pid().filter(|pid| *pid != p.pid()) else {
         return am::badarg.term();
@@ -174,13 +175,14 @@ impl<'p> Suspend<'p> {
         let (result, is_active) = match self.count(p, unless_suspending) {
             Ok(known) => known,
             Err(suspended) => {
-                if !answer::decided(p, &SUSPENDS, || exists(self.pid)) {
+                if answer::decided(p, &SUSPENDS, || exists(self.pid)) {
+                    deliver(self.pid, Signal::request(|p| begin(p, suspended)));
+                } else {
                     p.relations().suspending.remove(&self.pid);
                     if !self.asynchronous {
                         return am::badarg.term();
                     }
                 }
-                deliver(self.pid, Signal::request(|p| begin(p, suspended)));
                 (true, false)
             }
         };

@@ -349,7 +349,7 @@ pub(crate) fn timeout_ms(timeout: Term<'_>) -> Option<u32> {
 
 impl Process {
     /// The message at the save pointer, for the instructions up to [`Process::next_message`] or
-    /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_suspended`] on `None`. May
+    /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_held`] on `None`. May
     /// collect, and run what other processes asked for; nothing but y registers survives.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_formats::order::{
     Halt, Message, Origin, Request, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
-    Told, Trace,
+    Told, Trace, UNFOLLOWED,
 };
 use beamline_formats::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -199,8 +199,7 @@ pub(crate) fn begins_as_root(p: &Process) {
     let Some(index) = plan.root(p.pid()) else {
         return;
     };
-    // What that one does depends on what the machine has to free, and shows to no other process.
-    match p.initial_call.get().0 == am::erts_literal_area_collector {
+    match p.initial_call.get().0.name() == UNFOLLOWED {
         true => drop(plan.indexes.write().insert(p.pid(), index)),
         false => plan.begin(p, index),
     }

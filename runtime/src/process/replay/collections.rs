@@ -14,6 +14,7 @@ pub(super) fn count(steps: &[Recorded]) -> usize {
     collections.count()
 }
 
+/// Is it one?
 pub(super) fn is_collection(step: &Recorded) -> bool {
     matches!(step, Recorded::Collect { .. })
 }
@@ -31,6 +32,7 @@ impl Process {
             let collected = self.collects_for_others(major);
             self.fcalls.set(reds);
             collected?;
+            self.stops_behind();
         }
         Ok(())
     }
