@@ -41,7 +41,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
 use crate::term::{Pid, RawTerm};
-use crate::trace::{sysmon, sysprof, totals};
+use crate::trace::{record, sysmon, sysprof, totals};
 
 pub(crate) use explore::{start_from_environment as explore_from_environment, with_explored};
 use seat::MayLeave;
@@ -138,7 +138,7 @@ impl Scheduler {
             }
             if reds >= CLOCK_REDS {
                 reds = 0;
-                self.expire_timers();
+                self.look_at_clock();
             }
             if poll::is_due() {
                 poll::take_ready();
@@ -166,6 +166,11 @@ impl Scheduler {
             true => self.next_in_turn(),
             false => self.queues.find(self.id),
         }
+    }
+
+    fn look_at_clock(&self) {
+        record::time_passes();
+        self.expire_timers();
     }
 
     fn expire_timers(&self) {
@@ -235,7 +240,7 @@ impl Scheduler {
         }
         self.machine.progress.active(self.id);
         sysprof::scheduler(self.id, true);
-        self.expire_timers();
+        self.look_at_clock();
     }
 
     /// Whether there is something that it may run or call.

@@ -14,7 +14,9 @@ use super::{
 };
 use crate::name;
 use crate::profile::Origin as Whose;
-use crate::ring::{Event, Group, Id, Label, NameId, Near, Record, Recording, SignalKind, Touch};
+use crate::ring::{
+    Again, Event, Group, Id, Label, NameId, Near, Record, Recording, SignalKind, Touch,
+};
 
 /// The origin of a process that has this number, as [`Id::Process`] has it, and that no process of the trace has spawned.
 pub(super) fn root_of(id: u64) -> Origin {
@@ -177,9 +179,14 @@ struct Known {
     /// Sendings that are among its steps, and those that its own records have told.
     sent: u32,
     told_sent: u32,
+    /// The last of its sendings that receivers have told. Where it is among its own steps is known when its next record comes,
+    /// or there is no more.
+    heard_of: u32,
     told: u32,
     queue: VecDeque<Message>,
     ahead: Option<usize>,
+    /// The message that it has taken last as it came, and whether it has sent one before.
+    taken: Option<(Label, bool)>,
     timeouts: u32,
     /// The integer that it was given last.
     integer: u64,
@@ -349,11 +356,9 @@ impl<'r> Reader<'r> {
                 let message = self.sent(label)?;
                 self.deliver(me, message)?;
             }
-            Event::OrderTake { label } => self.take(me, label)?,
-            Event::OrderSendTake { label } => {
-                self.sends(me, 1)?;
-                self.take(me, label)?;
-            }
+            Event::OrderTake { label } => self.takes(me, label, false)?,
+            Event::OrderSendTake { label } => self.takes(me, label, true)?,
+            Event::OrderAgain { times } => self.takes_again(me, times)?,
             Event::OrderReceive { at } => self.receive(me, at)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
             Event::OrderMiss { module } => {
@@ -648,12 +653,31 @@ impl<'r> Reader<'r> {
     /// The message of a label: its sender may tell the sending later, or never.
     fn sent(&mut self, label: Label) -> Result<Message, String> {
         let from = self.place_of_low(label.from);
-        self.sent_until(from, label.number)?;
         let number = label.number;
+        let known = &mut self.all[from];
+        if number.saturating_sub(known.sent) > SENDINGS_MAX {
+            return Err(incomplete());
+        }
+        known.heard_of = known.heard_of.max(number);
         Ok(Message::Sent { from, number })
     }
 
-    fn take(&mut self, me: usize, label: Label) -> Result<(), String> {
+    /// It does so many times more what it did last, with the next messages of the same sender.
+    fn takes_again(&mut self, me: usize, times: u64) -> Result<(), String> {
+        let again = Again::from_word(times).ok_or_else(incomplete)?;
+        for _ in 0..again.times() {
+            let (label, sends) = self.all[me].taken.ok_or_else(incomplete)?;
+            self.takes(me, label.next().ok_or_else(incomplete)?, sends)?;
+        }
+        Ok(())
+    }
+
+    /// It takes a message that has just come, and before that it has sent one if it `sends`.
+    fn takes(&mut self, me: usize, label: Label, sends: bool) -> Result<(), String> {
+        if sends {
+            self.sends(me, 1)?;
+        }
+        self.all[me].taken = Some((label, sends));
         let message = self.sent(label)?;
         self.deliver(me, message)?;
         let last = self.all[me].queue.len() as u64 - 1;
@@ -682,7 +706,10 @@ impl<'r> Reader<'r> {
 
     /// The trace, in which parents come before their children, the places in the code of its steps, and the ids of its
     /// processes.
-    pub(super) fn end(self) -> Result<(Trace, Sites, Vec<u64>), String> {
+    pub(super) fn end(mut self) -> Result<(Trace, Sites, Vec<u64>), String> {
+        for place in 0..self.all.len() {
+            self.sent_until(place, self.all[place].heard_of)?;
+        }
         let order = self.parents_first()?;
         let new_places = self.new_places()?;
         let place = |old: usize| new_places.get(old).copied();

@@ -404,6 +404,10 @@ events! {
     /// It is collected as another process has asked for it, all of its heap (1) or what is young (0), when it has made so many
     /// reductions.
     115 = OrderCollect, "order_collect", Order, { reductions: u64, major: u64 };
+    /// What its last record tells of the order (`order_take` or `order_send_take`) happens so many times more, each time with the
+    /// next message of the same sender. The number grows in its place while the block is written, for about a
+    /// millisecond, to 256 at most. The upper 32 bits are its complement.
+    116 = OrderAgain, "order_again", Order, { times: u64 };
 }
 
 impl Event<'_> {

@@ -74,6 +74,12 @@ pub struct Label {
 }
 
 impl Label {
+    /// The next sending of the same process; nothing behind the last number.
+    pub(crate) fn next(self) -> Option<Label> {
+        let number = self.number.checked_add(1)?;
+        Some(Label { number, ..self })
+    }
+
     #[inline(always)]
     pub(super) fn word(self) -> u64 {
         u64::from(self.from) << 32 | u64::from(self.number)
@@ -118,6 +124,41 @@ impl Near {
             function: NameId((word >> Self::BITS) as u32),
             difference: (high >> (u64::BITS - Self::BITS)).cast_unsigned(),
         }
+    }
+}
+
+/// How often something happens once more: see `order_again`. The number stands beside its complement, as no check of a block
+/// covers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Again(u32);
+
+impl Again {
+    pub(super) const ONCE: Again = Again(1);
+    /// No record holds more.
+    pub(super) const MOST: Again = Again(256);
+
+    /// One more; nothing behind the most.
+    #[inline]
+    pub(super) fn more(self) -> Option<Again> {
+        (self != Again::MOST).then_some(Again(self.0 + 1))
+    }
+
+    #[inline]
+    pub(super) fn word(self) -> u64 {
+        u64::from(!self.0) << 32 | u64::from(self.0)
+    }
+
+    /// What the word holds; nothing where it is damaged.
+    #[inline]
+    pub(crate) fn from_word(word: u64) -> Option<Again> {
+        let again = Again((word & 0xffff_ffff) as u32);
+        let is_whole = again.word() == word && (1..=Again::MOST.0).contains(&again.0);
+        is_whole.then_some(again)
+    }
+
+    /// The number.
+    pub(crate) fn times(self) -> u32 {
+        self.0
     }
 }
 
@@ -166,6 +207,22 @@ mod tests {
             };
             assert_eq!(near.word().is_some(), is_near);
             assert!(near.word().is_none_or(|word| Near::from_word(word) == near));
+        }
+    }
+
+    #[test]
+    fn damaged_numbers_of_repetitions_are_seen() {
+        let mut again = Some(Again::ONCE);
+        for times in 1..=256 {
+            let word = again.expect("256 are not too many").word();
+            assert_eq!(Again::from_word(word).map(Again::times), Some(times));
+            let damaged = (0..64).map(|bit| word ^ 1 << bit);
+            assert_eq!(damaged.filter_map(Again::from_word).next(), None);
+            again = again.and_then(Again::more);
+        }
+        assert_eq!(again, None);
+        for times in [0, 257, u32::MAX] {
+            assert_eq!(Again::from_word(Again(times).word()), None, "{times}");
         }
     }
 

@@ -3,10 +3,11 @@
 //! All numbers are 64-bit words, least significant byte first, unless said otherwise.
 
 use super::Error;
+use super::event::Kind;
 use crate::names::names;
 
 /// The version that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// First bytes of a ring file.
 pub(super) const MAGIC: [u8; 8] = *b"BLRING\r\n";
@@ -165,6 +166,26 @@ impl Check {
         self.0 = product as u64 ^ (product >> 64) as u64;
     }
 
+    /// That of the words of a block behind its commit word, of which so many slots count: all but numbers that grow in their
+    /// place.
+    pub(super) fn of_block(words: &[u64], slots: usize) -> Check {
+        let (head, rest) = words[1..BLOCK_HEAD + slots * SLOT_WORDS].split_at(BLOCK_HEAD - 1);
+        let mut check = Check::of(head.iter().copied());
+        let mut more_of_record = 0;
+        for slot in rest.chunks(SLOT_WORDS) {
+            let begins = more_of_record == 0;
+            more_of_record = match begins {
+                true => extra_slots(slot[0]),
+                false => more_of_record - 1,
+            };
+            check.add(slot[0]);
+            if !(begins && grows(slot[0])) {
+                check.add(slot[1]);
+            }
+        }
+        check
+    }
+
     pub(super) fn of(words: impl IntoIterator<Item = u64>) -> Check {
         let mut check = Check::new();
         words.into_iter().for_each(|word| check.add(word));
@@ -209,6 +230,17 @@ pub(super) fn first_word(kind: u8, extra_slots: usize, delta: u32) -> u64 {
     u64::from(kind) | (extra_slots as u64) << 8 | u64::from(delta) << 32
 }
 
+/// The slots of a record behind its first one.
+pub(super) fn extra_slots(first_word: u64) -> usize {
+    (first_word >> 8 & 0xff) as usize
+}
+
+/// Whether it begins a record whose number grows in its place.
+#[inline(always)]
+pub(super) fn grows(first_word: u64) -> bool {
+    first_word as u8 == Kind::OrderAgain as u8
+}
+
 /// A segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -250,8 +282,7 @@ pub(super) fn block_is_whole(words: &[u64], sequence: u64) -> bool {
     if words[block::SEQUENCE] != sequence || slots > BLOCK_SLOTS {
         return false;
     }
-    let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
-    Check::of(used.iter().copied()).commit(sequence, slots) == commit
+    Check::of_block(words, slots).commit(sequence, slots) == commit
 }
 
 /// The header's words, checked.

@@ -1,8 +1,6 @@
 //! Corrects the checks in rings and streams that a fuzzer has damaged. It does not trust the numbers in them.
 
-use super::layout::{
-    BLOCK_HEAD, BLOCK_SLOTS, Check, MAGIC, PAGE, SLOT_WORDS, block, header, row, words_of,
-};
+use super::layout::{BLOCK_SLOTS, Check, MAGIC, PAGE, block, header, row, words_of};
 use super::names;
 use super::stream::{self as streams, FIRST_MAX, HEAD, Part};
 
@@ -148,8 +146,7 @@ pub(crate) fn seal_block(bytes: &mut [u8], at: usize) {
     let words: Vec<u64> = words_of(page).collect();
     let slots = (words[block::COMMIT] & 0xffff) as usize;
     if slots <= BLOCK_SLOTS {
-        let used = &words[1..BLOCK_HEAD + slots * SLOT_WORDS];
-        let check = Check::of(used.iter().copied());
+        let check = Check::of_block(&words, slots);
         put(bytes, at, check.commit(words[block::SEQUENCE], slots));
     }
 }

@@ -18,10 +18,10 @@ use crate::chance;
 use super::Error;
 use super::description::Description;
 use super::event::{Event, Kind, Parts};
-use super::id::{Id, NameId};
+use super::id::{Again, Id, NameId};
 use super::layout::{
     BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, PAGE, PAGE_WORDS, Place, SLOT_WORDS, VERSION,
-    WhenFull, block, first_word, header, kind, pages, row, segment, words_of,
+    WhenFull, block, first_word, grows, header, kind, pages, row, segment, words_of,
 };
 use super::map::Map;
 use super::names::{Name, cut, encode};
@@ -227,6 +227,8 @@ impl Ring {
             ticks: 0,
             subject: 0,
             is_full: false,
+            growth: 0,
+            growth_ends_ns: 0,
         })
     }
 
@@ -415,9 +417,59 @@ pub struct Segment {
     ticks: u64,
     subject: u64,
     is_full: bool,
+    /// Records that were begun in another one grow no more.
+    growth: u64,
+    /// Monotonic nanoseconds at which another one begins.
+    growth_ends_ns: u64,
 }
 
+/// The place of a record whose number grows: as long as its block is written, and for a short time.
+#[derive(Clone, Copy, Debug)]
+pub struct Growing {
+    page: usize,
+    growth: u64,
+    at: usize,
+}
+
+/// What a record that grows tells happens at the time of the record, but for this.
+const GROWTH_NS: u64 = 1_000_000;
+
 impl Segment {
+    /// Writes a record that what the last one of `subject` tells happens once more; its place, if it is to grow.
+    pub fn write_growing(&mut self, ticks: u64, subject: Id) -> Option<Growing> {
+        let times = Again::ONCE.word();
+        let is_written = self.write(ticks, subject, &Event::OrderAgain { times });
+        is_written.then(|| Growing {
+            page: self.page,
+            growth: self.growth,
+            at: self.block + BLOCK_HEAD + self.slots * SLOT_WORDS - 1,
+        })
+    }
+
+    /// Adds one to the number of a record; `false` when that is to grow no more, or is another segment's.
+    #[inline]
+    pub fn grow(&self, growing: Growing) -> bool {
+        if growing.growth != self.growth || growing.page != self.page {
+            return false;
+        }
+        let number = &self.map.words()[growing.at];
+        // Only this thread writes it.
+        let again = Again::from_word(number.load(Ordering::Relaxed));
+        let Some(more) = again.and_then(Again::more) else {
+            return false;
+        };
+        number.store(more.word(), Ordering::Relaxed);
+        true
+    }
+
+    /// It is this time: a record that has begun to grow some time ago grows no more.
+    pub fn time_passes(&mut self, now_ns: u64) {
+        if now_ns >= self.growth_ends_ns {
+            self.growth += 1;
+            self.growth_ends_ns = now_ns.saturating_add(GROWTH_NS);
+        }
+    }
+
     /// Writes a record; `false` when there is no room for it, or it is of a kind that cannot be written.
     #[inline]
     pub fn write(&mut self, ticks: u64, subject: Id, event: &Event<'_>) -> bool {
@@ -436,7 +488,7 @@ impl Segment {
                 self.put(first_word(kind::SUBJECT, 0, 0), subject);
                 self.subject = subject;
             }
-            self.put(first_word(parts.kind, 0, delta), parts.fields[0]);
+            self.put_first(first_word(parts.kind, 0, delta), parts.fields[0]);
             self.commit();
             self.count(parts.kind, segment::WRITTEN);
             return true;
@@ -485,6 +537,9 @@ impl Segment {
             .chain(fields.iter().copied())
             .chain(length)
             .chain(words_of(bytes));
+        let first = words.next().unwrap_or(0);
+        let second = words.next().unwrap_or(0);
+        self.put_first(first, second);
         while let Some(word) = words.next() {
             let second = words.next().unwrap_or(0);
             self.put(word, second);
@@ -494,13 +549,27 @@ impl Segment {
     /// Fills a slot, which does not count yet.
     #[inline(always)]
     fn put(&mut self, first: u64, second: u64) {
+        self.fill(first, second);
+        self.check.add(second);
+    }
+
+    /// The same of the first slot of a record.
+    #[inline(always)]
+    fn put_first(&mut self, first: u64, second: u64) {
+        match grows(first) {
+            true => self.fill(first, second),
+            false => self.put(first, second),
+        }
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, first: u64, second: u64) {
         let at = self.block + BLOCK_HEAD + self.slots * SLOT_WORDS;
         let words = self.map.words();
         let slot = &words[at..at + SLOT_WORDS];
         slot[0].store(first, Ordering::Relaxed);
         slot[1].store(second, Ordering::Relaxed);
         self.check.add(first);
-        self.check.add(second);
         self.slots += 1;
     }
 
@@ -552,6 +621,7 @@ impl Segment {
         words[self.page + segment::HEAD].store(next, Ordering::Release);
         (self.sequence, self.block, self.slots) = (next, at, 0);
         (self.ticks, self.subject) = (ticks, subject);
+        self.growth += 1;
         self.commit();
         true
     }

@@ -10,7 +10,7 @@ use std::cell::RefMut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::order::{Heard, Spent};
-use beamline_formats::ring::SignalKind;
+use beamline_formats::ring::{Growing, SignalKind};
 use parking_lot::Mutex;
 
 use super::explored;
@@ -283,6 +283,25 @@ pub(super) enum Answers {
     HasSent,
 }
 
+/// A message that a process has taken as it came.
+#[derive(Clone, Copy)]
+struct Taken {
+    sending: Sending,
+    /// It had sent one message before.
+    sends: bool,
+    /// The record that tells how often it has done so since, each time with the next message of the same sender.
+    again: Option<Growing>,
+}
+
+impl Taken {
+    /// Whether this is the next one.
+    #[inline]
+    fn comes_before(&self, sending: Sending, sends: bool) -> bool {
+        let is_next = sending.number == self.sending.number.wrapping_add(1);
+        is_next && sending.from == self.sending.from && sends == self.sends
+    }
+}
+
 /// What of the order a process has to keep.
 #[derive(Default)]
 pub(crate) struct Own {
@@ -293,6 +312,8 @@ pub(crate) struct Own {
     /// The message at the end of its queue, delivered after those sendings, that has not been told either: if it is
     /// taken next, one record says both.
     fresh: Option<Sending>,
+    /// What its last record tells, if that is a message that it took as it came.
+    taken: Option<Taken>,
     /// The integer that a native function has given it last.
     pub(super) integer: i64,
     /// The function for which it waits until another process has answered.
@@ -324,6 +345,7 @@ pub(crate) struct Own {
 impl Own {
     /// Tells what has been put off.
     pub(super) fn tell_rest(&mut self, pid: Pid) {
+        self.taken = None;
         match std::mem::take(&mut self.untold) {
             0 => {}
             count => probes().ordered(pid, Told::Sent(count)),
@@ -365,21 +387,39 @@ impl Own {
 
     /// The message at the place `at` is taken; `length` messages are left.
     fn tell_receive(&mut self, pid: Pid, at: usize, length: usize) {
-        let told = match self.fresh.take_if(|_| at == length) {
+        match self.fresh.take_if(|_| at == length) {
             None => {
                 self.tell_rest(pid);
-                Told::Receive(at)
+                probes().ordered(pid, Told::Receive(at));
             }
-            Some(sending) if self.untold == 1 => {
-                self.untold = 0;
-                Told::SendTake(sending)
-            }
-            Some(sending) => {
-                self.tell_rest(pid);
-                Told::Take(sending)
-            }
-        };
-        probes().ordered(pid, told);
+            Some(sending) => self.tell_taken(pid, sending),
+        }
+    }
+
+    /// It takes a message that has just come to the end of its queue.
+    fn tell_taken(&mut self, pid: Pid, sending: Sending) {
+        let sends = self.untold == 1;
+        if self.untold <= 1
+            && let Some(taken) = &mut self.taken
+            && taken.comes_before(sending, sends)
+            && let Some(again) = probes().ordered_again(pid, taken.again)
+        {
+            (taken.sending, taken.again) = (sending, Some(again));
+            self.untold = 0;
+            return;
+        }
+        if sends {
+            self.untold = 0;
+            probes().ordered(pid, Told::SendTake(sending));
+        } else {
+            self.tell_rest(pid);
+            probes().ordered(pid, Told::Take(sending));
+        }
+        self.taken = is_only_recorded().then_some(Taken {
+            sending,
+            sends,
+            again: None,
+        });
     }
 }
 

@@ -3,6 +3,8 @@
 //! Tracing is on a floor above, and installs [`Probes`]. The functions here first ask a word or a flag whether anybody
 //! wants to hear of an event. Only then do they call a probe.
 
+use beamline_formats::ring::Growing;
+
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -95,6 +97,9 @@ pub(crate) trait Probes: Send + Sync {
     fn unwinding(&self, p: &mut Process);
     /// A step of a process, where the order is recorded.
     fn ordered(&self, pid: Pid, told: order::Told);
+    /// It takes the next message of the same sender, as it did last, and has sent one before if it had then. `place` is the
+    /// record that tells so for the last times, if one does; the one that does now, if it could be told so.
+    fn ordered_again(&self, pid: Pid, place: Option<Growing>) -> Option<Growing>;
     /// A process is about to make a step, where the places in the code are recorded.
     fn sited(&self, p: &Process);
     /// Whether one of the innermost functions that a process is in is no library's.

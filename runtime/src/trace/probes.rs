@@ -1,5 +1,7 @@
 //! Implements the probes through which processes tell tracing of their events.
 
+use beamline_formats::ring::Growing;
+
 use super::breakpoint;
 use super::events::{self, Collection};
 use super::flags;
@@ -56,6 +58,9 @@ impl Probes for Tracing {
             true => explored::tell(pid, told),
             false => record::ordered(pid, told),
         }
+    }
+    fn ordered_again(&self, pid: Pid, place: Option<Growing>) -> Option<Growing> {
+        record::ordered_again(pid, place)
     }
     fn sited(&self, p: &Process) {
         record::sited(p);

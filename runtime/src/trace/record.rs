@@ -36,8 +36,10 @@ use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, span, sysmon, unmatched};
 use crate::loader::module::{Mfa, function_at};
-pub(crate) use order::event_of;
-pub(super) use order::{accessed, how_of, is_in_application, ordered, part_of, sited};
+pub(super) use order::{
+    accessed, how_of, is_in_application, ordered, ordered_again, part_of, sited,
+};
+pub(crate) use order::{event_of, time_passes};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 

@@ -20,7 +20,7 @@ fn files_that_are_no_recording_are_explained() {
         (whole[..4].to_vec(), "not a recording"),
         (whole[..100].to_vec(), "100 bytes of 4096"),
         (whole[..whole.len() - 1].to_vec(), "the recording is cut"),
-        (newer(2), "format 2"),
+        (newer(3), "format 3"),
         (newer(0), "the header at byte 0"),
     ] {
         fs::write(&path, &bytes).expect("writable");

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::layout::{BLOCK_SLOTS, PAGE, segment};
 use super::*;
+use crate::order::Trace;
 
 fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> RingOptions {
     RingOptions {
@@ -455,4 +456,77 @@ fn each_emulator_of_a_run_has_a_file() {
         assert!(file("a-2.ring").exists());
         fs::remove_file(&path).expect("it is there");
     }
+}
+
+/// The numbers that grow, of a whole recording.
+fn grown(path: &Path) -> Vec<u32> {
+    let recording = open(path);
+    let mut merged = recording.merged().expect("readable");
+    let mut counts = Vec::new();
+    while let Some(record) = merged.read().expect("no block is damaged") {
+        if let Event::OrderAgain { times } = record.event {
+            counts.extend(Again::from_word(times).map(Again::times));
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_number_grows_in_its_place_for_a_short_time_and_as_long_as_its_block_is_written() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 64, WhenFull::Stop));
+    let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
+    let first = one.write_growing(1, Id::Process(9)).expect("there is room");
+    assert!(number(&mut one, 1) && one.grow(first) && one.grow(first));
+    assert!(
+        number(&mut other, 1) && !other.grow(first),
+        "another thread writes it"
+    );
+    assert_eq!(grown(&path), [3]);
+    (3..256).for_each(|_| assert!(one.grow(first)));
+    assert!(!one.grow(first), "it has grown enough");
+    let second = one.write_growing(9, Id::Process(9)).expect("there is room");
+    assert!(one.grow(second));
+    (2..BLOCK_SLOTS as u64).for_each(|next| assert!(number(&mut one, next)));
+    assert!(!one.grow(second), "it is in an older block");
+    one.time_passes(5);
+    let third = one.write_growing(9, Id::Process(9)).expect("there is room");
+    for (now_ns, grows) in [
+        (5, true),
+        (1_000_004, true),
+        (1_000_005, false),
+        (1_000_006, false),
+    ] {
+        one.time_passes(now_ns);
+        assert_eq!(one.grow(third), grows, "{now_ns}");
+    }
+    assert_eq!(grown(&path), [256, 2, 3]);
+}
+
+#[test]
+fn messages_that_are_told_of_together_are_steps_one_by_one() {
+    let (_folder, path) = place();
+    let mut options = options(2, 64, WhenFull::Stop);
+    options.description.settings.events = vec!["order".into()];
+    let ring = create(&path, &options);
+    let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
+    let (ping, pong) = (Id::Process(1), Id::Process(2));
+    let label = |from, number| Label { from, number };
+    one.write(1, ping, &Event::OrderSpawn { child: pong });
+    other.write(2, pong, &Event::OrderTake { label: label(1, 1) });
+    one.write(3, ping, &Event::OrderSendTake { label: label(2, 1) });
+    other.write(4, pong, &Event::OrderSendTake { label: label(1, 2) });
+    let pings = one.write_growing(5, ping).expect("there is room");
+    let pongs = other.write_growing(6, pong).expect("there is room");
+    assert!(one.grow(pings) && other.grow(pongs));
+    one.write(9, ping, &Event::OrderTimeout {});
+    let text = "{p1, [spawn(p1.1), send(l1:1), deliver(l1.1:1), receive(l1.1:1), send(l1:2), deliver(l1.1:2), receive(l1.1:2), \
+                send(l1:3), deliver(l1.1:3), receive(l1.1:3), timeout, send(l1:4)]}
+{p1.1, [deliver(l1:1), receive(l1:1), send(l1.1:1), deliver(l1:2), receive(l1:2), send(l1.1:2), deliver(l1:3), receive(l1:3), \
+ send(l1.1:3), deliver(l1:4), receive(l1:4)]}";
+    let expected: Trace = text.parse().expect("a trace");
+    let read = Trace::of(&open(&path)).expect("the order is whole");
+    let steps =
+        |trace: &Trace| -> Vec<_> { trace.processes.iter().map(|it| it.steps.clone()).collect() };
+    assert_eq!(steps(&read), steps(&expected));
 }

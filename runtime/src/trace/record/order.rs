@@ -3,17 +3,18 @@
 use beamline_formats::order::Spent;
 use beamline_formats::profile::Origin;
 use beamline_formats::ring::{
-    Event as RingEvent, Id, Label, NameId, Near, Shared as Kind, Touch as How,
+    Event as RingEvent, Growing, Id, Label, NameId, Near, Shared as Kind, Touch as How,
 };
 
 use super::reports::text_of;
-use super::{Recorder, id_of, recorder};
+use super::{OWN, Own, Recorder, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
 use crate::process::access::{Access, Part, Shared, Touch};
 use crate::process::answer;
 use crate::process::order::{self, Aside, RECORDED, SITED, Sending, Setting, Told, Tried};
+use crate::sys::chance::clock::monotonic_ns;
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
 
@@ -53,10 +54,42 @@ pub(in crate::trace) fn ordered(pid: Pid, told: Told) {
     }
 }
 
+/// What a process did last, it does once more: see [`Recorder::again`].
+pub(in crate::trace) fn ordered_again(pid: Pid, place: Option<Growing>) -> Option<Growing> {
+    recorder()?.again(pid, place)
+}
+
+/// A scheduler has slept, or run for a while: what it records from now on is told of by records of its own.
+pub(crate) fn time_passes() {
+    if !order::is_asked() {
+        return;
+    }
+    // The thread of a scheduler that has not recorded anything has no segment.
+    let _ = OWN.try_with(|own| {
+        if let Own::Mine(segment) = &mut *own.borrow_mut() {
+            segment.time_passes(monotonic_ns());
+        }
+    });
+}
+
 /// So many functions are looked at for one of the application.
 const DEPTH: usize = 8;
 
 impl Recorder {
+    /// Tells that what the last record of `pid` tells happens once more, in the record at `place` if that can grow still.
+    /// Nothing on a thread that is no scheduler.
+    #[inline]
+    fn again(&self, pid: Pid, place: Option<Growing>) -> Option<Growing> {
+        let told = OWN.try_with(|own| match &mut *own.borrow_mut() {
+            Own::Mine(segment) => match place.filter(|place| segment.grow(*place)) {
+                None => segment.write_growing(self.clock.now(), id_of(pid)),
+                same => same,
+            },
+            Own::Shared | Own::Unknown => None,
+        });
+        told.ok().flatten()
+    }
+
     /// Where a process is: in the innermost function that is no library's, or else in the innermost one.
     fn site(&self, p: &Process) -> RingEvent<'static> {
         let lines = exception::lines(p, DEPTH);
