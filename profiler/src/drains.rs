@@ -53,8 +53,8 @@ impl Drains {
     }
 }
 
-/// So often a thread that is busy looks for new rings.
-const ROUNDS: u32 = 64;
+/// Rounds between looks for new rings, when there is one: a look reads the whole folder.
+const ROUNDS: u32 = 16;
 
 struct Work {
     request: Request,
@@ -85,15 +85,11 @@ impl Work {
                 None => {}
             }
         }
-        if most == Took::Nothing {
-            self.left = 0;
-        }
         most
     }
 
     /// Begins to drain the rings that are new.
     fn look(&mut self) {
-        self.left = ROUNDS;
         let Ok(rings) = self.request.rings() else {
             return;
         };
@@ -109,6 +105,7 @@ impl Work {
             }
             self.drains.insert(ring, (stream, drain.ok()));
         }
+        self.left = if self.drains.is_empty() { 0 } else { ROUNDS };
     }
 
     fn begin(&mut self, ring: &Path, stream: &Path, is_first: bool) -> Result<Drain, Error> {

@@ -148,9 +148,15 @@ impl Request {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        let stem = self.file.file_stem().unwrap_or_default();
         let mut rings = Vec::new();
         for entry in std::fs::read_dir(folder)? {
-            let path = self.file.with_file_name(entry?.file_name());
+            let name = entry?.file_name();
+            // The folder may have thousands of others.
+            if !name.as_encoded_bytes().starts_with(stem.as_encoded_bytes()) {
+                continue;
+            }
+            let path = self.file.with_file_name(name);
             let number = number_of(&self.file, &path, self.is_apart);
             let number = number.filter(|_| Recording::token_of(&path) == Some(self.token));
             rings.extend(number.map(|number| (number, path)));
