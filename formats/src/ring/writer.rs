@@ -448,7 +448,7 @@ impl Segment {
 
     /// Adds one to the number of a record; `false` when that is to grow no more, or is another segment's.
     #[inline]
-    pub fn grow(&self, growing: Growing) -> bool {
+    pub fn grow(&self, growing: &Growing) -> bool {
         if growing.growth != self.growth || growing.page != self.page {
             return false;
         }

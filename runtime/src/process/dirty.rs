@@ -258,7 +258,14 @@ impl Process {
     }
 
     /// Comes back, if its call has ended.
+    #[inline]
     pub(crate) fn come_back(&mut self) {
+        if self.is_away() {
+            self.come_back_from_call();
+        }
+    }
+
+    fn come_back_from_call(&mut self) {
         let ended = self.dirty.as_ref().and_then(|call| call.take_ended());
         if let Some(stand_in) = ended {
             let call = self.dirty.clone();
@@ -273,14 +280,14 @@ impl Process {
 
     /// Its code goes on behind the call. Where the order of a run is recorded or followed, what the call gave is allocated only
     /// now: whether it comes before a signal that ends the process is chance.
+    #[inline]
     pub(crate) fn takes_brought(&self) {
         if order::is_asked()
             && let Some(own) = self.order.get()
+            && own.borrow().brought > 0
         {
-            match std::mem::take(&mut own.borrow_mut().brought) {
-                0 => {}
-                words => self.heap.claim(words),
-            }
+            self.heap
+                .claim(std::mem::take(&mut own.borrow_mut().brought));
         }
     }
 

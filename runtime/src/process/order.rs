@@ -53,6 +53,7 @@ pub(crate) fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed) != 0
 }
 
+#[inline(always)]
 pub(super) fn is_recorded() -> bool {
     ASKED.load(Ordering::Relaxed) & RECORDED != 0
 }
@@ -68,6 +69,7 @@ pub(crate) fn tries_others() -> bool {
 }
 
 /// Whether a recorded run is followed.
+#[inline(always)]
 pub(crate) fn is_followed() -> bool {
     ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
 }
@@ -387,12 +389,15 @@ impl Own {
 
     /// The message at the place `at` is taken; `length` messages are left.
     fn tell_receive(&mut self, pid: Pid, at: usize, length: usize) {
-        match self.fresh.take_if(|_| at == length) {
-            None => {
+        match self.fresh {
+            Some(sending) if at == length => {
+                self.fresh = None;
+                self.tell_taken(pid, sending);
+            }
+            _ => {
                 self.tell_rest(pid);
                 probes().ordered(pid, Told::Receive(at));
             }
-            Some(sending) => self.tell_taken(pid, sending),
         }
     }
 
@@ -402,9 +407,9 @@ impl Own {
         if self.untold <= 1
             && let Some(taken) = &mut self.taken
             && taken.comes_before(sending, sends)
-            && let Some(again) = probes().ordered_again(pid, taken.again)
+            && probes().ordered_again(pid, &mut taken.again)
         {
-            (taken.sending, taken.again) = (sending, Some(again));
+            taken.sending.number = sending.number;
             self.untold = 0;
             return;
         }

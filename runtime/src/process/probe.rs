@@ -97,9 +97,9 @@ pub(crate) trait Probes: Send + Sync {
     fn unwinding(&self, p: &mut Process);
     /// A step of a process, where the order is recorded.
     fn ordered(&self, pid: Pid, told: order::Told);
-    /// It takes the next message of the same sender, as it did last, and has sent one before if it had then. `place` is the
-    /// record that tells so for the last times, if one does; the one that does now, if it could be told so.
-    fn ordered_again(&self, pid: Pid, place: Option<Growing>) -> Option<Growing>;
+    /// It takes the next message of the same sender, as it did last, and has sent one before if it had then. `again` is the
+    /// record that tells so, if one does. Whether that was told.
+    fn ordered_again(&self, pid: Pid, again: &mut Option<Growing>) -> bool;
     /// A process is about to make a step, where the places in the code are recorded.
     fn sited(&self, p: &Process);
     /// Whether one of the innermost functions that a process is in is no library's.

@@ -59,8 +59,8 @@ impl Probes for Tracing {
             false => record::ordered(pid, told),
         }
     }
-    fn ordered_again(&self, pid: Pid, place: Option<Growing>) -> Option<Growing> {
-        record::ordered_again(pid, place)
+    fn ordered_again(&self, pid: Pid, again: &mut Option<Growing>) -> bool {
+        record::ordered_again(pid, again)
     }
     fn sited(&self, p: &Process) {
         record::sited(p);

@@ -477,18 +477,18 @@ fn a_number_grows_in_its_place_for_a_short_time_and_as_long_as_its_block_is_writ
     let ring = create(&path, &options(1, 64, WhenFull::Stop));
     let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
     let first = one.write_growing(1, Id::Process(9)).expect("there is room");
-    assert!(number(&mut one, 1) && one.grow(first) && one.grow(first));
+    assert!(number(&mut one, 1) && one.grow(&first) && one.grow(&first));
     assert!(
-        number(&mut other, 1) && !other.grow(first),
+        number(&mut other, 1) && !other.grow(&first),
         "another thread writes it"
     );
     assert_eq!(grown(&path), [3]);
-    (3..256).for_each(|_| assert!(one.grow(first)));
-    assert!(!one.grow(first), "it has grown enough");
+    (3..256).for_each(|_| assert!(one.grow(&first)));
+    assert!(!one.grow(&first), "it has grown enough");
     let second = one.write_growing(9, Id::Process(9)).expect("there is room");
-    assert!(one.grow(second));
+    assert!(one.grow(&second));
     (2..BLOCK_SLOTS as u64).for_each(|next| assert!(number(&mut one, next)));
-    assert!(!one.grow(second), "it is in an older block");
+    assert!(!one.grow(&second), "it is in an older block");
     one.time_passes(5);
     let third = one.write_growing(9, Id::Process(9)).expect("there is room");
     for (now_ns, grows) in [
@@ -498,7 +498,7 @@ fn a_number_grows_in_its_place_for_a_short_time_and_as_long_as_its_block_is_writ
         (1_000_006, false),
     ] {
         one.time_passes(now_ns);
-        assert_eq!(one.grow(third), grows, "{now_ns}");
+        assert_eq!(one.grow(&third), grows, "{now_ns}");
     }
     assert_eq!(grown(&path), [256, 2, 3]);
 }
@@ -518,7 +518,7 @@ fn messages_that_are_told_of_together_are_steps_one_by_one() {
     other.write(4, pong, &Event::OrderSendTake { label: label(1, 2) });
     let pings = one.write_growing(5, ping).expect("there is room");
     let pongs = other.write_growing(6, pong).expect("there is room");
-    assert!(one.grow(pings) && other.grow(pongs));
+    assert!(one.grow(&pings) && other.grow(&pongs));
     one.write(9, ping, &Event::OrderTimeout {});
     let text = "{p1, [spawn(p1.1), send(l1:1), deliver(l1.1:1), receive(l1.1:1), send(l1:2), deliver(l1.1:2), receive(l1.1:2), \
                 send(l1:3), deliver(l1.1:3), receive(l1.1:3), timeout, send(l1:4)]}

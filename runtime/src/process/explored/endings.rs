@@ -172,6 +172,7 @@ impl Process {
     }
 
     /// Whether it stands, or waits, where a signal is to end it.
+    #[inline]
     pub(crate) fn waits_to_end(&self) -> bool {
         self.awaits_end() && (!is_on() || self.place_of_end() != EndedAt::Elsewhere)
     }

@@ -38,10 +38,12 @@ impl Process {
     }
 
     /// Whether it is where a collection is due, for which others of the recorded signals have to come first.
+    #[inline]
     pub(crate) fn awaits_collection(&self) -> bool {
-        if !order::is_followed() || self.is_away() {
-            return false;
-        }
+        order::is_followed() && !self.is_away() && self.has_come_to_collection()
+    }
+
+    fn has_come_to_collection(&self) -> bool {
         let follows = self.follows().filter(|follows| follows.collections > 0);
         let (Some(plan), Some(follows)) = (plan(), follows) else {
             return false;

@@ -66,10 +66,12 @@ pub(super) struct Otherwise {
 
 impl Process {
     /// Whether it has come to where a signal ended it in the recorded run: it goes no further.
+    #[inline]
     pub(crate) fn awaits_end(&self) -> bool {
-        if !order::is_followed() {
-            return false;
-        }
+        order::is_followed() && self.has_come_to_end()
+    }
+
+    fn has_come_to_end(&self) -> bool {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return false;
         };

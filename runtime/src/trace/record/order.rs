@@ -55,8 +55,8 @@ pub(in crate::trace) fn ordered(pid: Pid, told: Told) {
 }
 
 /// What a process did last, it does once more: see [`Recorder::again`].
-pub(in crate::trace) fn ordered_again(pid: Pid, place: Option<Growing>) -> Option<Growing> {
-    recorder()?.again(pid, place)
+pub(in crate::trace) fn ordered_again(pid: Pid, again: &mut Option<Growing>) -> bool {
+    recorder().is_some_and(|recorder| recorder.again(pid, again))
 }
 
 /// A scheduler has slept, or run for a while: what it records from now on is told of by records of its own.
@@ -76,18 +76,21 @@ pub(crate) fn time_passes() {
 const DEPTH: usize = 8;
 
 impl Recorder {
-    /// Tells that what the last record of `pid` tells happens once more, in the record at `place` if that can grow still.
-    /// Nothing on a thread that is no scheduler.
+    /// Tells that what the last record of `pid` tells happens once more, in the record at `again` if that can grow still.
+    /// `false` on a thread that is no scheduler.
     #[inline]
-    fn again(&self, pid: Pid, place: Option<Growing>) -> Option<Growing> {
+    fn again(&self, pid: Pid, again: &mut Option<Growing>) -> bool {
         let told = OWN.try_with(|own| match &mut *own.borrow_mut() {
-            Own::Mine(segment) => match place.filter(|place| segment.grow(*place)) {
-                None => segment.write_growing(self.clock.now(), id_of(pid)),
-                same => same,
-            },
-            Own::Shared | Own::Unknown => None,
+            Own::Mine(segment) => {
+                let grows = again.as_ref().is_some_and(|again| segment.grow(again));
+                if !grows {
+                    *again = segment.write_growing(self.clock.now(), id_of(pid));
+                }
+                grows || again.is_some()
+            }
+            Own::Shared | Own::Unknown => false,
         });
-        told.ok().flatten()
+        matches!(told, Ok(true))
     }
 
     /// Where a process is: in the innermost function that is no library's, or else in the innermost one.
