@@ -1,6 +1,5 @@
 %% Random programs whose processes race, for `cargo xtask replays --random`: `main/0` runs those of a number, one after the
-%% other, and prints what each process has seen. What a recording does not keep is not in them: suspensions, collections that
-%% another process asks for, and files.
+%% other, and prints what each process has seen. Their files are in the working directory.
 %%
 %%   erl -noshell -kernel race_seed 17 -s random_race main -s init stop
 -module(random_race).
@@ -29,11 +28,14 @@ program(Seed) ->
 
 shared() ->
     [try unregister(Name) catch error:badarg -> free end || Name <- [one, two]],
+    empty(),
     #{set => ets:new(set, [public]), ordered => ets:new(ordered, [public, ordered_set, named_table]),
       atomics => atomics:new(2, []), counters => counters:new(2, [])}.
 
 ended(#{set := Set, ordered := Ordered}) ->
     io:format("~p~n~p~n", [lists:sort(ets:tab2list(Set)), ets:tab2list(Ordered)]),
+    io:format("~p~n", [[short(prim_file:read_file(File)) || File <- files()]]),
+    empty(),
     ets:delete(Set),
     ets:delete(Ordered),
     persistent_term:erase(random_race).
@@ -147,6 +149,23 @@ action({add, Place}) -> atomics:add_get(shared(atomics), Place, 1);
 action({exchange, Place}) -> atomics:exchange(shared(atomics), Place, 7);
 action({add_counter, Place}) -> counters:add(shared(counters), Place, 1);
 action({get_counter, Place}) -> counters:get(shared(counters), Place);
+%% Files.
+action({write_file, File, N}) -> prim_file:write_file(File, binary:copy(<<"x">>, N));
+action({read_file, File}) -> prim_file:read_file(File);
+action({append, File, What}) -> with_file(File, [append], fun(Fd) -> prim_file:write(Fd, What) end);
+action({create, File, What}) -> with_file(File, [exclusive], fun(Fd) -> prim_file:write(Fd, What) end);
+action({update, File, At, N}) ->
+    with_file(File, [read, write], fun(Fd) ->
+        Read = prim_file:pread(Fd, At, 9),
+        _ = length(lists:seq(1, N)),
+        {Read, prim_file:pwrite(Fd, At, <<"yy">>), prim_file:position(Fd, {eof, 0})}
+    end);
+action({cut, File, At}) -> with_file(File, [read, write], fun(Fd) -> {prim_file:position(Fd, At), prim_file:truncate(Fd)} end);
+action({rename, File, To}) -> prim_file:rename(File, To);
+action({make_link, File, To}) -> prim_file:make_link(File, To);
+action({make_dir, File}) -> prim_file:make_dir(File);
+action({delete_file, File}) -> prim_file:delete(File);
+action({delete_dir, File}) -> prim_file:del_dir(File);
 %% Time and chance.
 action({sleep, Time}) -> timer:sleep(Time);
 action(yield) -> erlang:yield();
@@ -165,6 +184,18 @@ action({hibernate, Time}) ->
     erlang:hibernate(),
     action({take, 0}).
 
+with_file(File, Modes, Do) ->
+    case prim_file:open(File, Modes) of
+        {ok, Fd} ->
+            Done = Do(Fd),
+            {Done, prim_file:close(Fd)};
+        Error -> Error
+    end.
+
+files() -> ["race_one", "race_two", "race_three"].
+
+empty() -> [{prim_file:delete(File), prim_file:del_dir(File)} || File <- files()].
+
 info({messages, Messages}) -> [short(Message) || Message <- Messages];
 info(Info) -> Info.
 
@@ -182,7 +213,7 @@ actions(Kinds, Processes, Depth) ->
 
 action_of(Kind, Processes, Kinds, Depth) -> one_of(actions_of(Kind, between(1, Processes), Kinds, Processes, Depth)).
 
-kinds() -> [messages, messages, calls, relations, exits, children, asked, held, names, tables, ordered, owners, terms, timers, chance].
+kinds() -> [messages, messages, calls, relations, exits, children, asked, held, names, tables, ordered, owners, terms, files, timers, chance].
 
 actions_of(messages, J, _, _, _) ->
     [{send, J, a}, {send, J, b}, {send_large, J, between(1, 300)}, {send_binary, J, between(1, 300)}, {take, 0}, {take, 1}, {take, 5},
@@ -218,6 +249,12 @@ actions_of(owners, J, _, _, _) ->
 actions_of(terms, _, _, _, _) ->
     Place = between(1, 2),
     [{put_term, between(1, 9)}, get_term, get_term, erase_term, {add, Place}, {add, Place}, {exchange, Place}, {add_counter, Place}, {get_counter, Place},
+     {work, between(1, 3000)}];
+actions_of(files, _, _, _, _) ->
+    [File, To] = [one_of(files()), one_of(files())],
+    [{write_file, File, between(0, 9)}, {write_file, File, between(1, 3000)}, {read_file, File}, {read_file, File}, {append, File, <<"one">>},
+     {append, File, <<"another">>}, {create, File, <<"new">>}, {update, File, between(0, 9), between(1, 3000)}, {cut, File, between(0, 9)},
+     {rename, File, To}, {make_link, File, To}, {make_dir, File}, {delete_file, File}, {delete_file, File}, {delete_dir, File},
      {work, between(1, 3000)}];
 actions_of(timers, J, _, _, _) ->
     [{timer, J, between(0, 3), a}, {timer, J, between(0, 3), b}, {timer_name, one_of([one, two]), between(0, 3)}, {cancel, []}, {cancel, [{async, true}]},

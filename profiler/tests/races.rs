@@ -204,6 +204,26 @@ fn a_lost_update_of_a_table_is_found_and_turned_around() {
 }
 
 #[test]
+fn a_file_that_is_read_when_it_is_written_is_a_race() {
+    let program = include_str!("../../ci/races/files.erl");
+    let Some((place, printed)) = recorded("files", program) else {
+        return;
+    };
+    assert_eq!(printed, "written\n<<\"new\">>\n");
+    let all = found(&place, "accesses");
+    let is_of_reader = |race: &&serde_json::Value| {
+        race["kind"] == "file" && race["second"]["site"]["function"] == "work:read/0"
+    };
+    let race = all.iter().find(is_of_reader).expect("a race");
+    assert_eq!(race["part"], "\"notes.txt\"");
+    assert_eq!(turned(&place, race), "written\n<<>>\n");
+    let text = place.run(&["races", "run.stream"]).stdout;
+    let text = String::from_utf8_lossy(&text);
+    let line = " changed the file \"notes.txt\" of the file system (";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
 fn a_name_that_is_looked_up_before_it_is_registered_is_a_race() {
     let program = include_str!("../../ci/races/registry.erl");
     let Some((place, printed)) = recorded("registry", program) else {

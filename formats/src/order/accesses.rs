@@ -218,6 +218,7 @@ impl Object {
             Shared::Trapping => "trap_exit",
             Shared::Alive => "alive",
             Shared::Link => "link",
+            Shared::Files => "file",
         }
     }
 
@@ -235,6 +236,7 @@ impl Object {
             | Shared::Alive
             | Shared::Link => "the part",
             Shared::Atomics | Shared::Counters => "place",
+            Shared::Files => "the file",
         }
     }
 }
@@ -254,6 +256,7 @@ impl fmt::Display for Object {
             Shared::Trapping => f.write_str("whether a process traps exits"),
             Shared::Alive => f.write_str("whether a process is alive"),
             Shared::Link => f.write_str("the link of two processes"),
+            Shared::Files => f.write_str("the file system"),
         }
     }
 }

@@ -30,10 +30,12 @@ pub enum Shared {
     Alive = 12,
     /// The link of two processes, in an exploration.
     Link = 13,
+    /// Files: their names, or the contents of some.
+    Files = 14,
 }
 
 impl Shared {
-    const ALL: [Shared; 13] = [
+    const ALL: [Shared; 14] = [
         Shared::Table,
         Shared::Name,
         Shared::Names,
@@ -47,6 +49,7 @@ impl Shared {
         Shared::Trapping,
         Shared::Alive,
         Shared::Link,
+        Shared::Files,
     ];
 }
 

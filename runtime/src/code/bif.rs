@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::hash::{HashMap, HashSet};
 use crate::hook::Hook;
-use crate::process::{BifResult, Dirty, GuardResult, Leave, Next, Process};
+use crate::process::{BifResult, Dirty, GuardResult, Holds, Leave, Next, Process};
 use crate::term::{Atom, Term};
 
 /// The kind of a BIF, which says what it may do, as in `bif.tab`.
@@ -63,9 +63,9 @@ pub struct Bif {
     pub(crate) around: Option<Around>,
 }
 
-/// Calls a function, or gives its recorded answer.
+/// Calls a function, which holds something until it has ended, or gives its recorded answer.
 pub(crate) type Around =
-    for<'p> fn(&'p Process, &[Term<'p>], &mut dyn FnMut() -> BifResult<'p>) -> BifResult<'p>;
+    for<'p> fn(&'p Process, &[Term<'p>], &mut dyn FnMut(Holds) -> BifResult<'p>) -> BifResult<'p>;
 
 /// What the answer of a native function is in a replay (`docs/replay.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,7 @@ macro_rules! bifs {
     (@kind hbif) => { $crate::code::bif::Kind::Hbif };
     (@kind hbif_plain) => { $crate::code::bif::Kind::Hbif };
     (@kind dirty_io) => { $crate::code::bif::Kind::Bif };
+    (@kind dirty_file) => { $crate::code::bif::Kind::Bif };
     (@chance own) => { $crate::code::bif::Chance::Own };
     (@chance ordered) => { $crate::code::bif::Chance::Ordered };
     (@chance shared) => { $crate::code::bif::Chance::Shared };
@@ -145,6 +146,9 @@ macro_rules! bifs {
             $crate::code::bif::bifs!(@shared BifResult (own $module $function) $arity $handler),
         )
     };
+    (@call dirty_file $row:tt $arity:literal $handler:path) => {
+        $crate::code::bif::bifs!(@call dirty_io $row $arity $handler)
+    };
     (@call $kind:ident $row:tt $arity:literal $handler:path) => {
         $crate::code::bif::bifs!(@plain Plain BifResult $row $arity $handler)
     };
@@ -160,14 +164,23 @@ macro_rules! bifs {
     (@plain $call:ident $result:ident $row:tt $arity:literal $handler:path) => {
         $crate::code::bif::Call::$call($crate::code::bif::bifs!(@shared $result $row $arity $handler))
     };
-    (@around dirty_io ($chance:ident $module:ident $function:literal $arity:literal)) => {{
+    (@around dirty_io $row:tt) => { $crate::code::bif::bifs!(@away $row p args None) };
+    // It takes its turn before it leaves.
+    (@around dirty_file ($chance:ident $module:ident $function:literal $arity:literal)) => {
+        $crate::code::bif::bifs!(
+            @away ($chance $module $function $arity) p args
+            $crate::native::prim_file::turns::take(p, $function, args)?
+        )
+    };
+    (@away ($chance:ident $module:ident $function:literal $arity:literal) $p:ident $args:ident $holds:expr) => {{
         fn around<'p>(
-            p: &'p $crate::process::Process,
-            args: &[$crate::term::Term<'p>],
-            call: &mut dyn FnMut() -> $crate::process::BifResult<'p>,
+            $p: &'p $crate::process::Process,
+            $args: &[$crate::term::Term<'p>],
+            call: &mut dyn FnMut($crate::process::Holds) -> $crate::process::BifResult<'p>,
         ) -> $crate::process::BifResult<'p> {
-            let _ = (&p, &args);
-            $crate::code::bif::bifs!(@answered_away $chance ($module $function $arity) p args call())
+            let _ = (&$p, &$args);
+            let holds = $holds;
+            $crate::code::bif::bifs!(@answered_away $chance ($module $function $arity) $p $args call(holds))
         }
         Some(around)
     }};

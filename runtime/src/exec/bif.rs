@@ -79,10 +79,10 @@ fn call_plain(
         };
         let result = match row.call {
             Call::Dirty(dirty, body) => {
-                let mut call = || dirty::briefly_on(p, dirty, body, args);
+                let mut call = |holds| dirty::briefly_on(p, dirty, body, args, holds);
                 match row.around {
                     Some(around) => around(p, args, &mut call),
-                    None => call(),
+                    None => call(None),
                 }
             }
             // Not by `Call::plain`: to take the result out of its `Option` waits for what the BIF has just written.

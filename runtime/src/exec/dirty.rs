@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use super::nif;
-use crate::process::{BifResult, Control, Dirty, Leave, Leaves, Process, Raise, work};
+use crate::process::{BifResult, Control, Dirty, Holds, Leave, Leaves, Process, Raise, work};
 use crate::sched;
 use crate::sys::chance;
 use crate::term::Term;
@@ -62,9 +62,10 @@ struct ToRun<'p> {
     args: Vec<Term<'p>>,
     on: Option<Leaves>,
     body: Body,
+    holds: Holds,
 }
 
-work! { struct ToRun { args; on, body } }
+work! { struct ToRun { args; on, body, holds } }
 
 /// What the call of a BIF on a dirty scheduler has come to.
 enum Ended<'p> {
@@ -81,18 +82,19 @@ work! {
 
 /// The result of a BIF that calls `body` on the dirty schedulers `dirty`, or on this one.
 pub(crate) fn on<'p>(p: &'p Process, dirty: Dirty, body: Body, args: &[Term<'p>]) -> BifResult<'p> {
-    begin_or_go_on(p, Some(long(dirty)), body, args)
+    begin_or_go_on(p, Some(long(dirty)), body, args, None)
 }
 
-/// The same of one whose calls are usually short.
+/// The same of one whose calls are usually short, and hold something.
 pub(super) fn briefly_on<'p>(
     p: &'p Process,
     dirty: Dirty,
     body: Body,
     args: &[Term<'p>],
+    holds: Holds,
 ) -> BifResult<'p> {
     let (to, is_short) = (dirty, true);
-    begin_or_go_on(p, Some(Leaves { to, is_short }), body, args)
+    begin_or_go_on(p, Some(Leaves { to, is_short }), body, args, holds)
 }
 
 fn long(to: Dirty) -> Leaves {
@@ -102,7 +104,7 @@ fn long(to: Dirty) -> Leaves {
 
 /// The same of one that begins on an ordinary scheduler.
 pub(crate) fn on_ordinary<'p>(p: &'p Process, body: Body, args: &[Term<'p>]) -> BifResult<'p> {
-    begin_or_go_on(p, None, body, args)
+    begin_or_go_on(p, None, body, args, None)
 }
 
 fn begin_or_go_on<'p>(
@@ -110,6 +112,7 @@ fn begin_or_go_on<'p>(
     on: Option<Leaves>,
     body: Body,
     args: &[Term<'p>],
+    holds: Holds,
 ) -> BifResult<'p> {
     match p.take_work_if::<Ended<'_>>().map(|it| *it) {
         Some(Ended::Value { value }) => return Ok(value),
@@ -121,6 +124,7 @@ fn begin_or_go_on<'p>(
         args: args.to_vec(),
         on,
         body,
+        holds,
     });
     match from_ordinary(to_run.on) {
         None => (to_run.body)(p, &to_run.args),
@@ -139,7 +143,14 @@ pub(crate) fn goes_on<'p>(
     args: &[Term<'p>],
 ) -> BifResult<'p> {
     let (args, on) = (args.to_vec(), on.map(long));
-    Err(p.put_off(ToRun { args, on, body }).into())
+    let holds = None;
+    let to_run = ToRun {
+        args,
+        on,
+        body,
+        holds,
+    };
+    Err(p.put_off(to_run).into())
 }
 
 /// Runs, on a dirty scheduler, the call that the process has left for. What that gives rests in the process, for an

@@ -6,6 +6,8 @@
 //!
 //! Not here: the checks of who owns a file, which `prim_file.erl` makes.
 
+pub(crate) mod turns;
+
 use std::ffi::CString;
 use std::io::IoSlice;
 use std::num::NonZeroU64;
@@ -27,35 +29,35 @@ use crate::sys::{file, memory};
 use crate::term::{Bits, Term, View, am};
 
 bifs! {
-    dirty_io prim_file:"open_nif"/2 => open_nif_2, again;
+    dirty_file prim_file:"open_nif"/2 => open_nif_2, again;
     dirty_io prim_file:"close_nif"/1 => close_nif_1, outside;
-    dirty_io prim_file:"read_nif"/2 => read_nif_2, read;
-    dirty_io prim_file:"write_nif"/2 => write_nif_2, outside;
-    dirty_io prim_file:"pread_nif"/3 => pread_nif_3, read;
-    dirty_io prim_file:"pwrite_nif"/3 => pwrite_nif_3, outside;
-    dirty_io prim_file:"seek_nif"/3 => seek_nif_3, outside;
+    dirty_file prim_file:"read_nif"/2 => read_nif_2, read;
+    dirty_file prim_file:"write_nif"/2 => write_nif_2, outside;
+    dirty_file prim_file:"pread_nif"/3 => pread_nif_3, read;
+    dirty_file prim_file:"pwrite_nif"/3 => pwrite_nif_3, outside;
+    dirty_file prim_file:"seek_nif"/3 => seek_nif_3, outside;
     dirty_io prim_file:"sync_nif"/2 => sync_nif_2, outside;
-    dirty_io prim_file:"truncate_nif"/1 => truncate_nif_1, outside;
-    dirty_io prim_file:"allocate_nif"/3 => allocate_nif_3, outside;
+    dirty_file prim_file:"truncate_nif"/1 => truncate_nif_1, outside;
+    dirty_file prim_file:"allocate_nif"/3 => allocate_nif_3, outside;
     dirty_io prim_file:"advise_nif"/4 => advise_nif_4, outside;
     dirty_io prim_file:"read_handle_info_nif"/1 => read_handle_info_nif_1, answer;
-    dirty_io prim_file:"make_hard_link_nif"/2 => make_hard_link_nif_2, outside;
-    dirty_io prim_file:"make_soft_link_nif"/2 => make_soft_link_nif_2, outside;
-    dirty_io prim_file:"rename_nif"/2 => rename_nif_2, outside;
+    dirty_file prim_file:"make_hard_link_nif"/2 => make_hard_link_nif_2, outside;
+    dirty_file prim_file:"make_soft_link_nif"/2 => make_soft_link_nif_2, outside;
+    dirty_file prim_file:"rename_nif"/2 => rename_nif_2, outside;
     dirty_io prim_file:"read_info_nif"/2 => read_info_nif_2, answer;
-    dirty_io prim_file:"set_permissions_nif"/2 => set_permissions_nif_2, outside;
-    dirty_io prim_file:"set_owner_nif"/3 => set_owner_nif_3, outside;
-    dirty_io prim_file:"set_time_nif"/4 => set_time_nif_4, outside;
+    dirty_file prim_file:"set_permissions_nif"/2 => set_permissions_nif_2, outside;
+    dirty_file prim_file:"set_owner_nif"/3 => set_owner_nif_3, outside;
+    dirty_file prim_file:"set_time_nif"/4 => set_time_nif_4, outside;
     dirty_io prim_file:"read_link_nif"/1 => read_link_nif_1, answer;
     dirty_io prim_file:"list_dir_nif"/1 => list_dir_nif_1, answer;
-    dirty_io prim_file:"make_dir_nif"/1 => make_dir_nif_1, outside;
-    dirty_io prim_file:"del_file_nif"/1 => del_file_nif_1, outside;
-    dirty_io prim_file:"del_dir_nif"/1 => del_dir_nif_1, outside;
+    dirty_file prim_file:"make_dir_nif"/1 => make_dir_nif_1, outside;
+    dirty_file prim_file:"del_file_nif"/1 => del_file_nif_1, outside;
+    dirty_file prim_file:"del_dir_nif"/1 => del_dir_nif_1, outside;
     dirty_io prim_file:"get_device_cwd_nif"/1 => get_device_cwd_nif_1, answer;
-    dirty_io prim_file:"set_cwd_nif"/1 => set_cwd_nif_1, outside;
+    dirty_file prim_file:"set_cwd_nif"/1 => set_cwd_nif_1, outside;
     dirty_io prim_file:"get_cwd_nif"/0 => get_cwd_nif_0, answer;
-    dirty_io prim_file:"ipread_s32bu_p32bu_nif"/3 => ipread_s32bu_p32bu_nif_3, read;
-    dirty_io prim_file:"read_file_nif"/1 => read_file_nif_1, read;
+    dirty_file prim_file:"ipread_s32bu_p32bu_nif"/3 => ipread_s32bu_p32bu_nif_3, read;
+    dirty_file prim_file:"read_file_nif"/1 => read_file_nif_1, read;
     bif prim_file:"get_handle_nif"/1 => get_handle_nif_1, answer;
     dirty_io prim_file:"delayed_close_nif"/1 => delayed_close_nif_1, again;
     dirty_io prim_file:"altname_nif"/1 => altname_nif_1, answer;
@@ -68,6 +70,7 @@ const FILETIME_RANGE: (i64, i64) = (-2_145_916_800, 253_402_300_799);
 /// An open file, or one that was closed.
 struct File {
     fd: Mutex<Option<OwnedFd>>,
+    ordered: Option<turns::Ordered>,
 }
 
 type OsResult<T> = Result<T, Errno>;
@@ -209,9 +212,9 @@ fn open(path: &CString, modes: &Modes) -> OsResult<OwnedFd> {
     Ok(fd)
 }
 
-fn new_file(p: &Process, fd: OwnedFd) -> Term<'_> {
+fn new_file(p: &Process, fd: OwnedFd, ordered: Option<turns::Ordered>) -> Term<'_> {
     let fd = Mutex::new(Some(fd));
-    ok(p, new_object(p, File { fd }))
+    ok(p, new_object(p, File { fd, ordered }))
 }
 
 /// A deterministic run names the files it opens, but for code.
@@ -230,7 +233,8 @@ fn open_nif_2<'p>(p: &'p Process, [name, modes]: [Term<'p>; 2]) -> BifResult<'p>
         let path = path(name)?;
         let fd = open(&path, &Modes::from_list(modes))?;
         note_opened(&path);
-        Ok(new_file(p, fd))
+        let ordered = turns::Ordered::of(&fd, &path);
+        Ok(new_file(p, fd, ordered))
     };
     answer(p, open())
 }
@@ -238,7 +242,7 @@ fn open_nif_2<'p>(p: &'p Process, [name, modes]: [Term<'p>; 2]) -> BifResult<'p>
 fn file_desc_to_ref_nif_1<'p>(p: &'p Process, [fd]: [Term<'p>; 1]) -> BifResult<'p> {
     let fd = int(fd)?;
     Ok(match file::adopt(fd) {
-        Ok(fd) => new_file(p, fd),
+        Ok(fd) => new_file(p, fd, None),
         Err(e) => super::io_error(p, &e),
     })
 }

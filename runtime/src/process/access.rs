@@ -67,6 +67,8 @@ pub(crate) enum Shared {
     Alive,
     /// The link of two processes, in a run of an exploration.
     Link,
+    /// Files: their names, or the contents of some.
+    Files,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.

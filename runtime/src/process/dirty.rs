@@ -29,6 +29,9 @@ use crate::process::Dirty;
 use crate::sys::chance::ticks::Ticks;
 use crate::term::RawTerm;
 
+/// What a call keeps from others until it has ended.
+pub(crate) type Holds = Option<Box<dyn Any + Send>>;
+
 /// How far a call has come, and who has what.
 enum Stage {
     /// It waits for a dirty scheduler.

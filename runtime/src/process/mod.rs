@@ -91,6 +91,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+pub(crate) use dirty::Holds;
 #[cfg(all(test, not(loom)))]
 pub(crate) use doom::{Death, Doom};
 pub use exception::{Class, Exception};

@@ -58,7 +58,7 @@ pub(super) fn is_recorded() -> bool {
     ASKED.load(Ordering::Relaxed) & RECORDED != 0
 }
 
-fn is_sited() -> bool {
+pub(crate) fn is_sited() -> bool {
     ASKED.load(Ordering::Relaxed) & SITED != 0
 }
 

@@ -121,7 +121,8 @@ impl Recorder {
             | Shared::Named
             | Shared::Trapping
             | Shared::Alive
-            | Shared::Link => NameId::NONE,
+            | Shared::Link
+            | Shared::Files => NameId::NONE,
         };
         let text = match touch.part {
             Part::All => String::new(),
@@ -178,6 +179,7 @@ pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
             Shared::Trapping => Kind::Trapping,
             Shared::Alive => Kind::Alive,
             Shared::Link => Kind::Link,
+            Shared::Files => Kind::Files,
         },
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),
