@@ -30,7 +30,7 @@ use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::turns as given;
 use crate::process::user_timers;
 use crate::process::{
-    CONTEXT_REDS, Control, Leaves, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
+    CONTEXT_REDS, Control, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
 };
 use crate::sched::parker::Woken;
 use crate::sched::ptab::{self, Guard};
@@ -329,11 +329,11 @@ impl Scheduler {
         // One that exits handles no more signals.
         let again = goes_on || !p.is_exiting() && p.has_unhandled_signals();
         let left = match outcome {
-            Outcome::Dirty(Leaves { to, is_short }) => {
+            Outcome::Dirty(leaves) => {
                 if p.shared().tracee.has(crate::trace::events::RUNNING) {
-                    crate::trace::events::dirty_waits(&p, to);
+                    crate::trace::events::dirty_waits(&p, leaves.to);
                 }
-                Some((p.leave(to, self.id), is_short))
+                Some((p.leave(leaves, self.id), leaves.is_short))
             }
             _ => None,
         };

@@ -96,8 +96,8 @@ fn call_plain(
                 (Ok(BifEnd::Return), 1)
             }
             Err(Leave::Control(control)) => {
-                if matches!(control, Control::Wait) && order::is_asked() {
-                    // It is made again, and charged for then. Whether it waits is chance.
+                if matches!(control, Control::Wait | Control::Dirty(_)) && order::is_asked() {
+                    // It is made again, and charged for then. Whether it waits is chance, and so is how often it leaves.
                     p.fcalls.set(reds);
                 }
                 let (end, live) = controlled(p, control);

@@ -93,13 +93,20 @@ pub(super) fn briefly_on<'p>(
     args: &[Term<'p>],
     holds: Holds,
 ) -> BifResult<'p> {
-    let (to, is_short) = (dirty, true);
-    begin_or_go_on(p, Some(Leaves { to, is_short }), body, args, holds)
+    let leaves = Leaves {
+        to: dirty,
+        is_short: true,
+        is_due: holds.is_some(),
+    };
+    begin_or_go_on(p, Some(leaves), body, args, holds)
 }
 
-fn long(to: Dirty) -> Leaves {
-    let is_short = false;
-    Leaves { to, is_short }
+pub(super) fn long(to: Dirty) -> Leaves {
+    Leaves {
+        to,
+        is_short: false,
+        is_due: false,
+    }
 }
 
 /// The same of one that begins on an ordinary scheduler.

@@ -23,14 +23,14 @@ use smallvec::SmallVec;
 
 use super::bif::{BifEnd, after_bif};
 use super::call::Called;
-use super::dirty::from_ordinary;
+use super::dirty::{from_ordinary, long};
 use super::exception::Current;
 use super::raise::raise;
 use crate::code::nif::{Body, Nif, delaying};
 use crate::code::op::entry as head;
 use crate::heap::{Heap, NIF_CHECKS};
 use crate::loader::module::Module;
-use crate::process::{Dirty, Exception, Leaves, Outcome, Process, Raise, work};
+use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
 use crate::sys::crash;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
@@ -225,8 +225,7 @@ fn call_in_stages(p: &mut Process, at: CodeAddress, ended: Option<(Env, RawTerm)
         };
         let raised = match ended {
             Ended::OnDirty(to) => {
-                let is_short = false;
-                return BifEnd::Again(Outcome::Dirty(Leaves { to, is_short }));
+                return BifEnd::Again(Outcome::Dirty(long(to)));
             }
             Ended::Rests(next @ Resting::Next { .. }) => {
                 rest(p, next);

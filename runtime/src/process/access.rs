@@ -359,9 +359,15 @@ impl order::Own {
 
     /// Tells of accesses that nothing was told of: the process ends.
     pub(super) fn tell_accesses(&mut self, pid: Pid) {
-        let Some(made) = &mut self.made else { return };
-        let count = made.since();
-        if count > 0 {
+        if self.made.as_ref().is_some_and(|made| made.since() > 0) {
+            self.tell_accesses_so_far(pid);
+        }
+    }
+
+    /// Tells how many it has made, if any.
+    pub(super) fn tell_accesses_so_far(&mut self, pid: Pid) {
+        if let Some(made) = &mut self.made {
+            let count = made.since();
             made.told += count;
             probes().ordered(pid, Told::Accesses(count));
         }

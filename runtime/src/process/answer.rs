@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::order::{Told, is_asked, is_followed, is_recorded};
 use crate::hash::checksum::crc32;
-use crate::heap::{Heap, MagicBinary, Message};
+use crate::heap::{Heap, Literals, MagicBinary, Message, size};
 use crate::hook::Hook;
 use crate::process::probe::probes;
 use crate::process::{BifResult, Leave, Next, Process, explored, identity, replay};
@@ -132,9 +132,13 @@ pub(crate) fn done<'p>(
         return answer;
     }
     if let Some(recorded) = p.recorded_message(native) {
-        return Ok(match &answer {
-            Ok(answer) if are_written_alike(*answer, recorded.term()) => *answer,
-            _ => p.attach(recorded),
+        return Ok(match answer {
+            Ok(answer) if are_written_alike(answer, recorded.term()) => answer,
+            _ => {
+                let words = answer.map_or(0, |answer| size(answer, Literals::Count));
+                p.heap.claim_later(words);
+                p.attach(recorded)
+            }
         });
     }
     let answer = answer?;

@@ -25,7 +25,7 @@ use super::seq_token::Seq;
 use super::signal::Request;
 use super::{Flags, ProcShared, Process};
 use crate::heap::Heap;
-use crate::process::Dirty;
+use crate::process::{Dirty, Leaves};
 use crate::sys::chance::ticks::Ticks;
 use crate::term::RawTerm;
 
@@ -42,6 +42,8 @@ enum Stage {
     Ended(Box<Process>),
     /// The caller has exited, and is kept until the call has ended.
     Orphaned(Box<Process>),
+    /// The same of a call that waits for a dirty scheduler, and is made in any case: its stand-in, and the caller.
+    QueuedOrphan(Box<Process>, Box<Process>),
     /// Nobody waits for it any more.
     Over,
 }
@@ -93,6 +95,8 @@ pub(crate) struct DirtyCall {
     kind: Dirty,
     /// The scheduler that its process has left.
     from: usize,
+    /// It is made in any case.
+    is_due: bool,
     /// Kept where the process's calls are measured.
     times: Option<Times>,
     shared: Arc<ProcShared>,
@@ -109,11 +113,23 @@ impl DirtyCall {
 
     /// Whether it waits for a dirty scheduler.
     pub(super) fn is_queued(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Queued(_))
+        matches!(
+            *self.stage.lock(),
+            Stage::Queued(_) | Stage::QueuedOrphan(..)
+        )
     }
 
     fn is_running(&self) -> bool {
         matches!(*self.stage.lock(), Stage::Running)
+    }
+
+    /// Whether it runs, or is to run.
+    fn is_to_end(&self) -> bool {
+        match *self.stage.lock() {
+            Stage::Running => true,
+            Stage::Queued(_) => self.is_due,
+            _ => false,
+        }
     }
 
     /// A dirty scheduler begins it: the stand-in, unless the call has been taken back.
@@ -126,6 +142,10 @@ impl DirtyCall {
                     times.note(&times.begun);
                 }
                 self.shared.set_dirty_running(true);
+                Some(stand_in)
+            }
+            Stage::QueuedOrphan(stand_in, caller) => {
+                *stage = Stage::Orphaned(caller);
                 Some(stand_in)
             }
             Stage::Over => None,
@@ -156,11 +176,11 @@ impl DirtyCall {
         }
     }
 
-    /// The stand-in, if the call has not begun: then it never does.
+    /// The stand-in, if the call has not begun and need not be made: then it never does.
     fn take_queued(&self) -> Option<Box<Process>> {
         let mut stage = self.stage.lock();
         match std::mem::replace(&mut *stage, Stage::Over) {
-            Stage::Queued(stand_in) => Some(stand_in),
+            Stage::Queued(stand_in) if !self.is_due => Some(stand_in),
             other => {
                 *stage = other;
                 None
@@ -185,12 +205,17 @@ impl DirtyCall {
         let mut stage = self.stage.lock();
         match std::mem::replace(&mut *stage, Stage::Over) {
             Stage::Running => *stage = Stage::Orphaned(caller),
+            Stage::Queued(stand_in) if self.is_due => {
+                *stage = Stage::QueuedOrphan(stand_in, caller);
+            }
             Stage::Queued(stand_in) | Stage::Ended(stand_in) => {
                 drop(stage);
                 drop(stand_in);
                 drop(caller);
             }
-            Stage::Orphaned(_) | Stage::Over => unreachable!("a process ends once, and is away"),
+            Stage::Orphaned(_) | Stage::QueuedOrphan(..) | Stage::Over => {
+                unreachable!("a process ends once, and is away")
+            }
         }
     }
 }
@@ -201,11 +226,12 @@ pub(super) struct UntilBack(Vec<Request>);
 
 impl Process {
     /// Leaves scheduler `from` for dirty ones. Its registers are at rest.
-    pub(crate) fn leave(&mut self, kind: Dirty, from: usize) -> Arc<DirtyCall> {
+    pub(crate) fn leave(&mut self, leaves: Leaves, from: usize) -> Arc<DirtyCall> {
         debug_assert!(self.dirty.is_none(), "a process makes one call at a time");
         let call = Arc::new(DirtyCall {
-            kind,
+            kind: leaves.to,
             from,
+            is_due: leaves.is_due,
             times: self.meters.is_some().then(Times::begin),
             shared: self.shared.clone(),
             stage: Mutex::new(Stage::Queued(Box::new(self.stand_in()))),
@@ -294,7 +320,7 @@ impl Process {
         }
     }
 
-    /// Comes back, unless its call runs. A call that has not begun is made again.
+    /// Comes back, unless its call runs or is made in any case. A call that has not begun is made again.
     pub(crate) fn call_back(&mut self) {
         self.come_back();
         let queued = self.dirty.as_ref().and_then(|call| call.take_queued());
@@ -331,9 +357,9 @@ impl Process {
         }
     }
 
-    /// Does `request` once the process stands still or goes on: at once, unless a dirty scheduler runs its call.
+    /// Does `request` once the process stands still or goes on: at once, unless a dirty scheduler runs its call, or is to.
     pub(crate) fn when_back(&mut self, request: Request) {
-        if self.runs_dirty() {
+        if self.dirty.as_ref().is_some_and(|call| call.is_to_end()) {
             self.psd()
                 .until_back
                 .get_or_insert_default()

@@ -630,7 +630,10 @@ impl Process {
     /// It is about to be collected, as another process asks for it.
     pub(super) fn is_collected(&self, major: bool) {
         if is_recorded() && !explored::is_on() {
-            self.own_order().tell_rest(self.pid());
+            let mut own = self.own_order();
+            own.tell_rest(self.pid());
+            own.tell_accesses_so_far(self.pid());
+            drop(own);
             let reductions = self.reductions();
             probes().ordered(self.pid(), Told::Collect { reductions, major });
         }

@@ -215,6 +215,9 @@ pub(crate) fn take(
     if all.is_empty() {
         return Ok(None);
     }
+    if let Some(later) = p.collects_before_access() {
+        return Err(later);
+    }
     if !all.iter().all(|one| in_hand.may(one)) {
         in_hand.waiting.push(p.pid());
         return Err(Control::Wait);

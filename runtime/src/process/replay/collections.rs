@@ -5,8 +5,8 @@
 use beamline_formats::order::Step as Recorded;
 
 use super::super::order;
-use super::super::{Exiting, Process};
-use super::plan;
+use super::super::{Control, Exiting, Process};
+use super::{Follows, Plan, plan};
 
 /// How many there are among these steps.
 pub(super) fn count(steps: &[Recorded]) -> usize {
@@ -17,6 +17,18 @@ pub(super) fn count(steps: &[Recorded]) -> usize {
 /// Is it one?
 pub(super) fn is_collection(step: &Recorded) -> bool {
     matches!(step, Recorded::Collect { .. })
+}
+
+impl Follows {
+    /// Whether it has made the accesses that were told right before this step: a call makes its access before it leaves for
+    /// a dirty scheduler, and is charged for when it is back.
+    fn has_made_accesses_before(&self, plan: &Plan, step: usize) -> bool {
+        let steps = &plan.trace.processes[self.cursor.process].steps;
+        match step.checked_sub(1).map(|before| &steps[before]) {
+            Some(Recorded::Accesses(number)) => plan.accesses.made(self.cursor.process) >= *number,
+            _ => true,
+        }
+    }
 }
 
 impl Process {
@@ -40,19 +52,35 @@ impl Process {
     /// Whether it is where a collection is due, for which others of the recorded signals have to come first.
     #[inline]
     pub(crate) fn awaits_collection(&self) -> bool {
-        order::is_followed() && !self.is_away() && self.has_come_to_collection()
+        order::is_followed() && !self.is_away() && self.has_come_to_collection(self.reductions())
     }
 
-    fn has_come_to_collection(&self) -> bool {
+    /// Whether a call that waits for others before it makes its access is to be made again: in the recorded run, the process
+    /// was collected while the call waited.
+    pub(crate) fn collects_before_access(&self) -> Option<Control<'static>> {
+        // A call is charged for when it is begun.
+        let reductions = self.reductions() + 1;
+        let collects = order::is_followed() && self.has_come_to_collection(reductions);
+        if collects {
+            self.looks_at_held();
+        }
+        collects.then_some(Control::Wait)
+    }
+
+    fn has_come_to_collection(&self, reductions: u64) -> bool {
         let follows = self.follows().filter(|follows| follows.collections > 0);
         let (Some(plan), Some(follows)) = (plan(), follows) else {
             return false;
         };
-        let reductions = self.reductions();
-        let mut due = follows.cursor.all_due(follows.steps(plan));
-        due.any(
-            |step| matches!(step, Recorded::Collect { reductions: at, .. } if *at <= reductions),
-        )
+        let steps = follows.steps(plan);
+        let is_due = |(at, step): (usize, &Recorded)| match step {
+            Recorded::Collect {
+                reductions: due, ..
+            } => *due <= reductions && follows.has_made_accesses_before(plan, at),
+            _ => false,
+        };
+        let mut all = follows.cursor.all_due(steps);
+        all.any(is_due)
     }
 
     fn next_collection(&self, is_last: bool) -> Option<bool> {
@@ -63,7 +91,9 @@ impl Process {
         let steps = follows.steps(plan);
         match follows.cursor.due_signal(steps) {
             Some(&Recorded::Collect { reductions, major })
-                if is_last || reductions <= self.reductions() =>
+                if is_last
+                    || reductions <= self.reductions()
+                        && follows.has_made_accesses_before(plan, follows.cursor.delivery()) =>
             {
                 follows.cursor.has_come(steps);
                 follows.collections -= 1;

@@ -70,9 +70,13 @@ impl Cursor {
         self.all_due_messages(steps).next()
     }
 
-    /// What is recorded between what has come last and its next step.
-    pub(super) fn all_due<'t>(&self, steps: &'t [Recorded]) -> impl Iterator<Item = &'t Recorded> {
-        steps.get(self.delivery..self.step).unwrap_or(&[]).iter()
+    /// What is recorded between what has come last and its next step, with the places of these steps.
+    pub(super) fn all_due<'t>(
+        &self,
+        steps: &'t [Recorded],
+    ) -> impl Iterator<Item = (usize, &'t Recorded)> {
+        let due = steps.get(self.delivery..self.step).unwrap_or(&[]);
+        (self.delivery..).zip(due)
     }
 
     /// The recorded messages that are to come before its next step.
@@ -80,7 +84,7 @@ impl Cursor {
         &self,
         steps: &'t [Recorded],
     ) -> impl Iterator<Item = &'t Message> {
-        self.all_due(steps).filter_map(|step| match step {
+        self.all_due(steps).filter_map(|(_, step)| match step {
             Recorded::Deliver(message) => Some(message),
             _ => None,
         })
@@ -97,6 +101,11 @@ impl Cursor {
     /// The signal has come.
     pub(super) fn has_come(&mut self, steps: &[Recorded]) {
         self.delivery = next_delivery(steps, self.delivery + 1);
+    }
+
+    /// The place of what is to come next.
+    pub(super) fn delivery(&self) -> usize {
+        self.delivery
     }
 
     /// The place of its next step.
