@@ -161,6 +161,9 @@ action({update, File, At, N}) ->
         {Read, prim_file:pwrite(Fd, At, <<"yy">>), prim_file:position(Fd, {eof, 0})}
     end);
 action({cut, File, At}) -> with_file(File, [read, write], fun(Fd) -> {prim_file:position(Fd, At), prim_file:truncate(Fd)} end);
+action({file_info, File}) ->
+    case prim_file:read_file_info(File) of {ok, Info} -> {element(2, Info), element(3, Info)}; Error -> Error end;
+action(list_files) -> case prim_file:list_dir(".") of {ok, Files} -> lists:sort(Files); Error -> Error end;
 action({rename, File, To}) -> prim_file:rename(File, To);
 action({make_link, File, To}) -> prim_file:make_link(File, To);
 action({make_dir, File}) -> prim_file:make_dir(File);
@@ -255,6 +258,7 @@ actions_of(files, _, _, _, _) ->
     [{write_file, File, between(0, 9)}, {write_file, File, between(1, 3000)}, {read_file, File}, {read_file, File}, {append, File, <<"one">>},
      {append, File, <<"another">>}, {create, File, <<"new">>}, {update, File, between(0, 9), between(1, 3000)}, {cut, File, between(0, 9)},
      {rename, File, To}, {make_link, File, To}, {make_dir, File}, {delete_file, File}, {delete_file, File}, {delete_dir, File},
+     {file_info, File}, list_files,
      {work, between(1, 3000)}];
 actions_of(timers, J, _, _, _) ->
     [{timer, J, between(0, 3), a}, {timer, J, between(0, 3), b}, {timer_name, one_of([one, two]), between(0, 3)}, {cancel, []}, {cancel, [{async, true}]},

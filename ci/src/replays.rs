@@ -147,20 +147,27 @@ fn files(folder: &str) -> Result<Vec<PathBuf>> {
 fn once(dir: &Path, beamline: &Path, otp: &Path, program: &Program) -> Result<(Ended, Ended)> {
     let arguments = program.arguments.iter().map(String::as_str);
     let starts = ["-s", &program.module, "main", "-s", "init", "stop"];
-    let program: Vec<&str> = ["erl", "-noshell"]
+    let program: Vec<&str> = ["erl", "-noshell", "-pa", ".."]
         .into_iter()
         .chain(arguments)
         .chain(starts)
         .collect();
-    let record = ["record", "--events", "order", "-o", RECORDING];
+    let recording = dir.join(RECORDING).display().to_string();
+    let record = ["record", "--events", "order", "-o", &recording];
     let recorded = end(dir, &binary::words_of(beamline, &record, otp, &program)?)?;
-    let replay = ["run", "--replay", RECORDING];
+    let replay = ["run", "--replay", &recording];
     let replayed = end(dir, &binary::words_of(beamline, &replay, otp, &program)?)?;
     Ok((recorded, replayed))
 }
 
+/// The end of a program that finds no files in its working directory.
 fn end(dir: &Path, words: &[String]) -> Result<Ended> {
-    let ended = Place::new(None)?.command(dir, words)?.output()?;
+    let works_in = dir.join("files");
+    if works_in.exists() {
+        fs::remove_dir_all(&works_in)?;
+    }
+    fs::create_dir(&works_in).with_context(|| format!("making {}", works_in.display()))?;
+    let ended = Place::new(None)?.command(&works_in, words)?.output()?;
     let told = String::from_utf8_lossy(&ended.stderr);
     let differs =
         |line: &&str| line.contains("cannot follow") || line.contains("in the recorded run");

@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use super::nif;
-use crate::process::{BifResult, Control, Dirty, Holds, Leave, Leaves, Process, Raise, work};
+use crate::process::{
+    BifResult, Control, Dirty, Holds, Leave, Leaves, Process, Raise, order, work,
+};
 use crate::sched;
 use crate::sys::chance;
 use crate::term::Term;
@@ -96,7 +98,7 @@ pub(super) fn briefly_on<'p>(
     let leaves = Leaves {
         to: dirty,
         is_short: true,
-        is_due: holds.is_some(),
+        is_due: order::is_asked(),
     };
     begin_or_go_on(p, Some(leaves), body, args, holds)
 }

@@ -11,7 +11,7 @@ use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Literals, MagicBinary, Message, size};
 use crate::hook::Hook;
 use crate::process::probe::probes;
-use crate::process::{BifResult, Leave, Next, Process, explored, identity, replay};
+use crate::process::{BifResult, Leave, Next, Process, explored, identity, replay, work};
 use crate::term::{Term, am};
 
 /// Hook: the external term format writes terms and reads them again, without the byte that tells its version.
@@ -101,19 +101,37 @@ pub(crate) fn given<'p, E>(
     Ok(answer)
 }
 
+/// The recorded answer of a call on a dirty scheduler, behind which the process was collected before its code went on.
+struct Rests<'p> {
+    answer: Term<'p>,
+}
+
+work! { struct Rests { answer; } }
+
 /// The same of one that is called on a dirty scheduler: what it gives is beside the heap.
 ///
 /// # Errors
-/// Those of `call`, which are no answers.
+/// Those of `call`, which are no answers; or it is to be called again.
 #[inline]
-pub(crate) fn given_away<'p, E>(
+pub(crate) fn given_away<'p>(
     p: &'p Process,
     native: &'static Native,
-    call: impl FnOnce() -> Result<Term<'p>, E>,
-) -> Result<Term<'p>, E> {
-    match p.recorded_message(native) {
-        Some(recorded) => Ok(p.attach(recorded)),
-        None => given(p, native, call),
+    call: impl FnOnce() -> BifResult<'p>,
+) -> BifResult<'p> {
+    if let Some(rests) = p.take_work_if::<Rests<'_>>() {
+        return Ok(rests.answer);
+    }
+    let collects = p.collects_in_call();
+    let Some(recorded) = p.recorded_message(native) else {
+        return given(p, native, call);
+    };
+    let answer = p.attach(recorded);
+    match collects {
+        None => Ok(answer),
+        Some(later) => {
+            let _yields = p.put_off(Rests { answer });
+            Err(later.into())
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Leaves {
     pub to: Dirty,
     /// The call is usually shorter than it takes to wake a thread.
     pub is_short: bool,
-    /// The call is made in any case, also where its process is suspended or ends: what it does has its place in an order.
+    /// The call is made in any case, also where its process is suspended or ends: the order of a run is asked for, and what
+    /// the call does has its place in it.
     pub is_due: bool,
 }
 

@@ -215,7 +215,7 @@ pub(crate) fn take(
     if all.is_empty() {
         return Ok(None);
     }
-    if let Some(later) = p.collects_before_access() {
+    if let Some(later) = p.collects_in_call() {
         return Err(later);
     }
     if !all.iter().all(|one| in_hand.may(one)) {

@@ -55,9 +55,9 @@ impl Process {
         order::is_followed() && !self.is_away() && self.has_come_to_collection(self.reductions())
     }
 
-    /// Whether a call that waits for others before it makes its access is to be made again: in the recorded run, the process
-    /// was collected while the call waited.
-    pub(crate) fn collects_before_access(&self) -> Option<Control<'static>> {
+    /// Whether a call is to be made again: in the recorded run, the process was collected while the call waited for others, or
+    /// was on a dirty scheduler.
+    pub(crate) fn collects_in_call(&self) -> Option<Control<'static>> {
         // A call is charged for when it is begun.
         let reductions = self.reductions() + 1;
         let collects = order::is_followed() && self.has_come_to_collection(reductions);
