@@ -1,5 +1,6 @@
 //! Reads traces: from recordings, and from files of any form.
 
+mod messages;
 mod told;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,9 +15,7 @@ use super::{
 };
 use crate::name;
 use crate::profile::Origin as Whose;
-use crate::ring::{
-    Again, Event, Group, Id, Label, NameId, Near, Record, Recording, SignalKind, Touch,
-};
+use crate::ring::{Event, Group, Id, Label, NameId, Near, Record, Recording, SignalKind, Touch};
 
 /// The origin of a process that has this number, as [`Id::Process`] has it, and that no process of the trace has spawned.
 pub(super) fn root_of(id: u64) -> Origin {
@@ -617,91 +616,12 @@ impl<'r> Reader<'r> {
         });
     }
 
-    /// Its records tell so many sendings, of which some may be known already.
-    fn sends(&mut self, me: usize, count: u64) -> Result<(), String> {
-        let known = &mut self.all[me];
-        let told = u32::try_from(count)
-            .ok()
-            .and_then(|count| known.told_sent.checked_add(count));
-        known.told_sent = told.ok_or_else(incomplete)?;
-        let told = known.told_sent;
-        known.is_at_site(Sited::Send(told));
-        self.sent_until(me, told)
-    }
-
-    /// Its sendings up to this number are among its steps.
-    fn sent_until(&mut self, me: usize, number: u32) -> Result<(), String> {
-        let known = &mut self.all[me];
-        if number.saturating_sub(known.sent) > SENDINGS_MAX {
-            return Err(incomplete());
-        }
-        known
-            .steps
-            .extend((known.sent + 1..=number).map(Step::Send));
-        known.sent = known.sent.max(number);
-        Ok(())
-    }
-
     /// The place of the process whose id has these low bits.
     fn place_of_low(&mut self, low: u32) -> usize {
         match self.low.get(&low) {
             Some(place) => *place,
             None => self.place(low.into()),
         }
-    }
-
-    /// The message of a label: its sender may tell the sending later, or never.
-    fn sent(&mut self, label: Label) -> Result<Message, String> {
-        let from = self.place_of_low(label.from);
-        let number = label.number;
-        let known = &mut self.all[from];
-        if number.saturating_sub(known.sent) > SENDINGS_MAX {
-            return Err(incomplete());
-        }
-        known.heard_of = known.heard_of.max(number);
-        Ok(Message::Sent { from, number })
-    }
-
-    /// It does so many times more what it did last, with the next messages of the same sender.
-    fn takes_again(&mut self, me: usize, times: u64) -> Result<(), String> {
-        let again = Again::from_word(times).ok_or_else(incomplete)?;
-        for _ in 0..again.times() {
-            let (label, sends) = self.all[me].taken.ok_or_else(incomplete)?;
-            self.takes(me, label.next().ok_or_else(incomplete)?, sends)?;
-        }
-        Ok(())
-    }
-
-    /// It takes a message that has just come, and before that it has sent one if it `sends`.
-    fn takes(&mut self, me: usize, label: Label, sends: bool) -> Result<(), String> {
-        if sends {
-            self.sends(me, 1)?;
-        }
-        self.all[me].taken = Some((label, sends));
-        let message = self.sent(label)?;
-        self.deliver(me, message)?;
-        let last = self.all[me].queue.len() as u64 - 1;
-        self.receive(me, last)
-    }
-
-    fn deliver(&mut self, me: usize, message: Message) -> Result<(), String> {
-        let known = &mut self.all[me];
-        let at = known.ahead.take().unwrap_or(known.queue.len());
-        if at > known.queue.len() {
-            return Err(incomplete());
-        }
-        known.queue.insert(at, message);
-        known.steps.push(Step::Deliver(message));
-        Ok(())
-    }
-
-    fn receive(&mut self, me: usize, at: u64) -> Result<(), String> {
-        let known = &mut self.all[me];
-        let at = usize::try_from(at).map_err(|_| incomplete())?;
-        let message = known.queue.remove(at).ok_or_else(incomplete)?;
-        known.is_at_site(Sited::Receive(message));
-        known.steps.push(Step::Receive(message));
-        Ok(())
     }
 
     /// The trace, in which parents come before their children, the places in the code of its steps, and the ids of its
@@ -794,9 +714,6 @@ impl<'r> Reader<'r> {
         }
     }
 }
-
-/// A process that sends more between two other steps is damaged, or too large to be followed.
-const SENDINGS_MAX: u32 = 1 << 26;
 
 fn incomplete() -> String {
     "a part of its records is missing, so that nothing can follow them: record into a stream, or with a larger --ring"
