@@ -216,7 +216,20 @@ fn a_file_that_is_read_when_it_is_written_is_a_race() {
     };
     let race = all.iter().find(is_of_reader).expect("a race");
     assert_eq!(race["part"], "\"notes.txt\"");
-    assert_eq!(turned(&place, race), "written\n<<>>\n");
+    let number = race["number"].to_string();
+    let prefix = [
+        "races",
+        "run.stream",
+        "--prefix",
+        &number,
+        "-o",
+        "other.log",
+    ];
+    assert_eq!(errors(&place.run(&prefix)), "");
+    // What it reads now is not what it read then.
+    let again = place.run(&["replay", "other.log", "--go-on", "--", "work.erl"]);
+    let printed = String::from_utf8_lossy(&again.stdout);
+    assert_eq!(printed, "written\n<<>>\n", "{}", errors(&again));
     let text = place.run(&["races", "run.stream"]).stdout;
     let text = String::from_utf8_lossy(&text);
     let line = " changed the file \"notes.txt\" of the file system (";
