@@ -165,11 +165,11 @@ macro_rules! bifs {
         $crate::code::bif::Call::$call($crate::code::bif::bifs!(@shared $result $row $arity $handler))
     };
     (@around dirty_io $row:tt) => { $crate::code::bif::bifs!(@away $row p args None) };
-    // It takes its turn before it leaves.
+    // It takes its turn before it leaves, by the `turns` of the module that has the table.
     (@around dirty_file ($chance:ident $module:ident $function:literal $arity:literal)) => {
         $crate::code::bif::bifs!(
             @away ($chance $module $function $arity) p args
-            $crate::native::prim_file::turns::take(p, $function, args)?
+            turns::take(p, $function, args)?
         )
     };
     (@away ($chance:ident $module:ident $function:literal $arity:literal) $p:ident $args:ident $holds:expr) => {{
