@@ -3,6 +3,7 @@
 mod place;
 
 use std::fs;
+use std::process::Output;
 
 use place::{Place, RECORD_ORDER, errors};
 
@@ -125,6 +126,17 @@ fn found(place: &Place, of: &str) -> Vec<serde_json::Value> {
 
 /// What a program prints that follows the log which turns a race around.
 fn turned(place: &Place, race: &serde_json::Value) -> String {
+    let again = follow_turned(place, race, &[]);
+    assert!(
+        !errors(&again).contains("cannot follow"),
+        "{}",
+        errors(&again)
+    );
+    String::from_utf8_lossy(&again.stdout).into_owned()
+}
+
+/// The replay, with these options, of the log that turns a race around.
+fn follow_turned(place: &Place, race: &serde_json::Value, options: &[&str]) -> Output {
     let number = race["number"].to_string();
     let prefix = place.run(&[
         "races",
@@ -135,13 +147,7 @@ fn turned(place: &Place, race: &serde_json::Value) -> String {
         "other.log",
     ]);
     assert_eq!(errors(&prefix), "");
-    let again = place.run(&["replay", "other.log", "--", "work.erl"]);
-    assert!(
-        !errors(&again).contains("cannot follow"),
-        "{}",
-        errors(&again)
-    );
-    String::from_utf8_lossy(&again.stdout).into_owned()
+    place.run(&[&["replay", "other.log"], options, &["--", "work.erl"]].concat())
 }
 
 /// The processes that end with the emulator are ended by signals, which nobody knows the cause of.
@@ -216,18 +222,8 @@ fn a_file_that_is_read_when_it_is_written_is_a_race() {
     };
     let race = all.iter().find(is_of_reader).expect("a race");
     assert_eq!(race["part"], "\"notes.txt\"");
-    let number = race["number"].to_string();
-    let prefix = [
-        "races",
-        "run.stream",
-        "--prefix",
-        &number,
-        "-o",
-        "other.log",
-    ];
-    assert_eq!(errors(&place.run(&prefix)), "");
     // What it reads now is not what it read then.
-    let again = place.run(&["replay", "other.log", "--go-on", "--", "work.erl"]);
+    let again = follow_turned(&place, race, &["--go-on"]);
     let printed = String::from_utf8_lossy(&again.stdout);
     assert_eq!(printed, "written\n<<>>\n", "{}", errors(&again));
     let text = place.run(&["races", "run.stream"]).stdout;

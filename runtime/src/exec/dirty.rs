@@ -87,7 +87,7 @@ pub(crate) fn on<'p>(p: &'p Process, dirty: Dirty, body: Body, args: &[Term<'p>]
     begin_or_go_on(p, Some(long(dirty)), body, args, None)
 }
 
-/// The same of one whose calls are usually short, and hold something.
+/// The same of one whose calls are usually short, and may hold something.
 pub(super) fn briefly_on<'p>(
     p: &'p Process,
     dirty: Dirty,

@@ -6,7 +6,7 @@
 //!
 //! Not here: the checks of who owns a file, which `prim_file.erl` makes.
 
-pub(crate) mod turns;
+mod turns;
 
 use std::ffi::CString;
 use std::io::IoSlice;

@@ -3,12 +3,12 @@
 //! Tracing is on a floor above, and installs [`Probes`]. The functions here first ask a word or a flag whether anybody
 //! wants to hear of an event. Only then do they call a probe.
 
-use beamline_formats::ring::Growing;
-
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use beamline_formats::ring::Growing;
 
 use super::dirty::DirtyTicks;
 use super::event::{Collection, Event};

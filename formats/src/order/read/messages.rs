@@ -1,11 +1,21 @@
 //! Sendings, deliveries and receives, of the records of their processes.
 
-use super::{Reader, Sited, incomplete};
+use super::{Known, Reader, Sited, incomplete};
 use crate::order::{Message, Step};
 use crate::ring::{Again, Label};
 
 /// A process that sends more between two other steps is damaged, or too large to be followed.
 const SENDINGS_MAX: u32 = 1 << 26;
+
+impl Known {
+    /// Refuses a number of a sending that is too far behind those that are known.
+    fn may_have_sent(&self, number: u32) -> Result<(), String> {
+        match number.saturating_sub(self.sent) > SENDINGS_MAX {
+            true => Err(incomplete()),
+            false => Ok(()),
+        }
+    }
+}
 
 impl Reader<'_> {
     /// Its records tell so many sendings, of which some may be known already.
@@ -23,9 +33,7 @@ impl Reader<'_> {
     /// Its sendings up to this number are among its steps.
     pub(super) fn sent_until(&mut self, me: usize, number: u32) -> Result<(), String> {
         let known = &mut self.all[me];
-        if number.saturating_sub(known.sent) > SENDINGS_MAX {
-            return Err(incomplete());
-        }
+        known.may_have_sent(number)?;
         known
             .steps
             .extend((known.sent + 1..=number).map(Step::Send));
@@ -38,9 +46,7 @@ impl Reader<'_> {
         let from = self.place_of_low(label.from);
         let number = label.number;
         let known = &mut self.all[from];
-        if number.saturating_sub(known.sent) > SENDINGS_MAX {
-            return Err(incomplete());
-        }
+        known.may_have_sent(number)?;
         known.heard_of = known.heard_of.max(number);
         Ok(Message::Sent { from, number })
     }

@@ -202,7 +202,7 @@ impl Drop for Turn {
 ///
 /// # Errors
 /// It is to be called again, when the process is woken.
-pub(crate) fn take(
+pub(super) fn take(
     p: &Process,
     function: &str,
     args: &[Term<'_>],
