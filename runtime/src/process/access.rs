@@ -20,6 +20,7 @@
 //!
 //! The caller holds the lock that guards the object, for the access: a write alone, a read at most together with reads.
 
+use std::cell::RefMut;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -161,14 +162,16 @@ impl Object {
         }
     }
 
-    /// An access by the process that has made `made`: what it comes after.
+    /// Whether the process that has made `made` is the owner, or reads and is a reader: its access comes after nothing.
     #[inline]
+    fn is_of(&self, made: &Made, access: Access) -> bool {
+        self.owner.load(Ordering::Relaxed) == made.own.pid.0
+            || access == Access::Read && made.is_reader(self.readers.load(Ordering::Relaxed))
+    }
+
+    /// An access by the process that has made `made`: what it comes after.
     fn access(&self, made: &mut Made, access: Access) -> After {
-        if self.owner.load(Ordering::Relaxed) == made.own.pid.0 {
-            return After::new();
-        }
-        let readers = self.readers.load(Ordering::Relaxed);
-        if access == Access::Read && made.is_reader(readers) {
+        if self.is_of(made, access) {
             return After::new();
         }
         let mut known = self.known.lock();
@@ -428,8 +431,21 @@ impl Process {
     }
 
     /// Its access is made; what it comes after is told.
+    #[inline]
     fn record_access(&self, touches: &[Touch<'_>]) {
         let (mut own, pid) = (self.own_order(), self.pid());
+        let made = own.accesses(pid);
+        let is_of = |touch: &Touch<'_>| touch.object.is_of(made, touch.access);
+        match touches.iter().all(is_of) {
+            true => made.makes_next(),
+            false => self.record_change(own, touches),
+        }
+    }
+
+    /// The same of an access to what others have accessed, or nobody.
+    #[cold]
+    fn record_change(&self, mut own: RefMut<'_, order::Own>, touches: &[Touch<'_>]) {
+        let pid = self.pid();
         let made = own.accesses(pid);
         let mut after = After::new();
         for touch in touches {
