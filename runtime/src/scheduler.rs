@@ -310,6 +310,8 @@ impl Scheduler {
         // A call that is made again may give back what an earlier time slice has paid for it.
         add(&counters.reductions, p.reductions().wrapping_sub(before));
         let used = fcalls - p.fcalls.get();
+        // It has spent a time slice that began in an earlier turn.
+        let is_brief = p.spends_slice(outcome) && used < LEAST_TURN_REDS;
         p.rests(outcome);
         let is_later = given::are_given() && is_later(&p, outcome);
         let outcome = match outcome {
@@ -344,8 +346,11 @@ impl Scheduler {
             Some(place) => sysprof::end_run(shared, again, &place),
             None => shared.run_state.end_run(again),
         };
-        if end == EndRun::Requeue {
-            self.queues.place(process);
+        match end {
+            // It waits for hardly anybody, and to wake a scheduler for it takes longer than its turn did.
+            EndRun::Requeue if is_brief => self.queues.put_back(self.id, process),
+            EndRun::Requeue => self.queues.place(process),
+            EndRun::Idle => {}
         }
         if let Some((call, is_short)) = left {
             // SAFETY: P2: its caller says so of them.

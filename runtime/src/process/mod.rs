@@ -393,10 +393,15 @@ impl Process {
     /// if it waits or is on a dirty scheduler meanwhile: whether it does is chance, and so would be what calls give up at
     /// the end of a slice.
     pub(crate) fn rests(&self, outcome: Outcome) {
-        let yields = outcome == Outcome::Yield && self.wait_for == WaitFor::Signal;
-        if yields && self.fcalls.get() <= 0 || !order::is_asked() {
+        if self.spends_slice(outcome) || !order::is_asked() {
             self.new_slice();
         }
+    }
+
+    /// Whether it rests as the reductions of its time slice are spent.
+    pub(crate) fn spends_slice(&self, outcome: Outcome) -> bool {
+        let yields = outcome == Outcome::Yield && self.wait_for == WaitFor::Signal;
+        yields && self.fcalls.get() <= 0
     }
 
     /// Whether a time slice begins here, rather than one that goes on.

@@ -119,6 +119,16 @@ impl RunQueues {
         }
     }
 
+    /// Puts a process behind those that wait for scheduler `id`, whose thread this is, and wakes nobody for it.
+    pub(crate) fn put_back(&self, id: usize, process: ProcRef) {
+        // SAFETY: S2: it is queued from here on.
+        let shared = unsafe { process.get() };
+        if shared.bound_to().is_some() || id >= self.machine.online.limit() {
+            return self.place(process);
+        }
+        self.queues[id].push(shared.run_priority(), process);
+    }
+
     /// What runs next of those that wait for scheduler `id`: the higher priority first; of the same one,
     /// those that are bound to it and others in turn.
     fn pop(&self, id: usize) -> Option<ProcRef> {
