@@ -405,8 +405,8 @@ events! {
     /// reductions.
     115 = OrderCollect, "order_collect", Order, { reductions: u64, major: u64 };
     /// What its last record tells of the order (`order_take` or `order_send_take`) happens so many times more, each time with the
-    /// next message of the same sender. The number grows in its place while the block is written, for about a
-    /// millisecond, to 256 at most. The upper 32 bits are its complement.
+    /// next message of the same sender. The number grows in its place for about a millisecond, to 256 at most, and the
+    /// record may have the time of an earlier one of that millisecond. The upper 32 bits are the number's complement.
     116 = OrderAgain, "order_again", Order, { times: u64 };
 }
 

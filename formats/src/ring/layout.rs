@@ -110,6 +110,8 @@ pub(super) mod segment {
     pub(in crate::ring) const HEAD: usize = 0;
     /// Sequence of the newest block that was taken out into a stream.
     pub(in crate::ring) const DRAINED: usize = 8;
+    /// Sequence of the first block in which records may still grow; 0: none may. Changed before [`HEAD`] when that goes on.
+    pub(in crate::ring) const GROWS: usize = 16;
     /// Records written, for each kind.
     pub(in crate::ring) const WRITTEN: usize = 128;
     /// Records that were not written since there was no room, for each kind.

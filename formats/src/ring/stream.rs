@@ -182,7 +182,7 @@ impl Drain {
         self.out.write_all(&self.buffer)
     }
 
-    /// Takes what there is, a frame full of each segment at most. Blocks that are still being filled are left.
+    /// Takes what there is, a frame full of each segment at most. Blocks in which records are written, or grow, are left.
     ///
     /// # Errors
     /// When the stream cannot be written; nothing more is to be taken then.
@@ -190,7 +190,8 @@ impl Drain {
         let mut took = Took::of_some(self.take_names()?);
         for index in 0..self.places.len() {
             let before = self.next[index];
-            let any = Took::of_some(self.take_blocks(index, false)?);
+            let end = self.ready(index)?;
+            let any = Took::of_some(self.take_blocks(index, end)?);
             let blocks = self.next[index] - before;
             let is_much = blocks >= FRAME_BLOCKS.min(self.places[index].blocks / 4).max(1);
             took = took.max(if is_much { Took::Much } else { any });
@@ -204,7 +205,8 @@ impl Drain {
     /// When the stream cannot be written.
     pub fn finish(mut self) -> Result<(), Error> {
         for index in 0..self.places.len() {
-            while self.take_blocks(index, true)? {}
+            let end = self.there(index)?.1 + 1;
+            while self.take_blocks(index, end)? {}
         }
         self.end([])
     }
@@ -248,8 +250,8 @@ impl Drain {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Takes blocks of a segment, a frame full at most: the newest only when it is the `last` time.
-    fn take_blocks(&mut self, index: usize, last: bool) -> Result<bool, Error> {
+    /// Takes blocks of a segment before `end`, a frame full at most.
+    fn take_blocks(&mut self, index: usize, end: u64) -> Result<bool, Error> {
         let place = self.places[index];
         let (oldest, head) = self.there(index)?;
         self.is_cut |= self.keeps_whole && oldest > self.next[index];
@@ -258,7 +260,6 @@ impl Drain {
         }
         // What has been overwritten is gone.
         let mut sequence = self.next[index].max(oldest);
-        let end = if last { head + 1 } else { head };
         let (first, mut whole) = (sequence, 0);
         let most = FRAME_BLOCKS.min(place.before_wrap(first));
         self.read_run(place.block_at(first), most.min(end.saturating_sub(first)))?;
@@ -315,21 +316,30 @@ impl Drain {
         Ok((head.saturating_sub(place.blocks - 1).max(1), head))
     }
 
+    /// The first block of a segment that is not to be taken yet: it is being filled, or records may grow in it.
+    fn ready(&self, index: usize) -> io::Result<u64> {
+        // In this order: what grows is said before the newest block is another one.
+        let (_, head) = self.there(index)?;
+        let grows = self.word_at(self.places[index].offset + segment::GROWS as u64 * 8)?;
+        Ok(if grows == 0 { head } else { grows.min(head) })
+    }
+
     /// Has something been overwritten that was to be taken next, after [`Drain::take_since`]?
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Takes what was written since this monotonic time, but for the newest block of each segment: all of it is
-    /// read before any of it is written, since it is being overwritten. From then on nothing is taken after a gap.
+    /// Takes what was written since this monotonic time, but for blocks that are not ready: all of it is read before
+    /// any of it is written, since it is being overwritten. From then on nothing is taken after a gap.
     pub(super) fn take_since(&mut self, since_ns: u64) -> Result<(), Error> {
         self.keeps_whole = true;
         let mut taken = Vec::new();
         for index in 0..self.places.len() {
+            let end = self.ready(index)?;
             let (oldest, head) = self.there(index)?;
             let first = self.first_since(index, oldest, head, since_ns)?;
-            self.next[index] = head.max(1);
-            taken.push((first, self.read_blocks(index, first, head)?));
+            self.next[index] = end.max(first);
+            taken.push((first, self.read_blocks(index, first, end)?));
         }
         self.take_names()?;
         for (index, (first, blocks)) in taken.into_iter().enumerate() {
@@ -380,18 +390,40 @@ impl Drain {
         Ok(bytes)
     }
 
-    /// Takes all there is, with the newest blocks as far as they are filled.
+    /// Takes all there is, with the newest blocks as far as they are filled. A record of an earlier block may grow
+    /// meanwhile, and what its process does then is in the newest block: that one is read first.
     pub(super) fn take_rest(&mut self) -> Result<(), Error> {
         for index in 0..self.places.len() {
-            // A block that is being written is whole the next time, or another is the newest.
-            for _ in 0..TRIES {
-                while self.take_blocks(index, true)? {}
-                if self.is_cut || self.next[index] > self.there(index)?.1 {
-                    break;
-                }
+            let newest = self.newest(index)?;
+            let end = match &newest {
+                Some((sequence, _)) => *sequence,
+                None => self.there(index)?.1,
+            };
+            while self.take_blocks(index, end)? {}
+            if let Some((sequence, block)) = newest
+                && !self.is_cut
+            {
+                self.write(Part::Blocks, index as u64, sequence, &block)?;
+                self.next[index] = sequence + 1;
             }
         }
         Ok(())
+    }
+
+    /// The newest block of a segment, and its sequence; `None` where it has been taken, or is not whole for long.
+    fn newest(&self, index: usize) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        for _ in 0..TRIES {
+            let (_, head) = self.there(index)?;
+            if head < self.next[index] {
+                break;
+            }
+            let block = read_at(&self.ring, self.places[index].block_at(head), PAGE as u64)?;
+            let words: Vec<u64> = words_of(&block).collect();
+            if block_is_whole(&words, head) {
+                return Ok(Some((head, block)));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -227,8 +227,9 @@ impl Ring {
             ticks: 0,
             subject: 0,
             is_full: false,
-            growth: 0,
-            growth_ends_ns: 0,
+            period: 0,
+            period_ends_ns: 0,
+            grows_from: 0,
         })
     }
 
@@ -417,57 +418,96 @@ pub struct Segment {
     ticks: u64,
     subject: u64,
     is_full: bool,
-    /// Records that were begun in another one grow no more.
-    growth: u64,
+    /// Records that were begun in another period grow no more.
+    period: u64,
     /// Monotonic nanoseconds at which another one begins.
-    growth_ends_ns: u64,
+    period_ends_ns: u64,
+    /// The block in which the first record of this period was begun that grows; 0: none was.
+    grows_from: u64,
 }
 
-/// The place of a record whose number grows: as long as its block is written, and for a short time.
+/// The place of a record whose number grows, for a short time.
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
     page: usize,
-    growth: u64,
+    period: u64,
     at: usize,
+    times: Again,
 }
 
-/// What a record that grows tells happens at the time of the record, but for this.
-const GROWTH_NS: u64 = 1_000_000;
+/// What a record that grows tells happens at the time of the record, but for this; and that is the time of an earlier
+/// record, but for this.
+const PERIOD_NS: u64 = 1_000_000;
 
 impl Segment {
-    /// Writes a record that what the last one of `subject` tells happens once more; its place, if it is to grow.
-    pub fn write_growing(&mut self, ticks: u64, subject: Id) -> Option<Growing> {
+    /// Writes a record that what the last one of `subject` tells happens once more; its place, if it is to grow. The
+    /// clock is read for it where the last one is not known to be this segment's, of a short time ago. (Were it another
+    /// segment's, the record could get an earlier time than that.)
+    #[inline]
+    pub fn write_growing(
+        &mut self,
+        last: Option<Growing>,
+        now: impl FnOnce() -> u64,
+        subject: Id,
+    ) -> Option<Growing> {
+        let goes_on = last.is_some_and(|last| self.may_grow(&last));
+        let ticks = if goes_on { self.ticks } else { now() };
         let times = Again::ONCE.word();
-        let is_written = self.write(ticks, subject, &Event::OrderAgain { times });
-        is_written.then(|| Growing {
+        if !self.write(ticks, subject, &Event::OrderAgain { times }) {
+            return None;
+        }
+        if self.grows_from == 0 {
+            self.grow_from(self.sequence);
+        }
+        Some(Growing {
             page: self.page,
-            growth: self.growth,
+            period: self.period,
             at: self.block + BLOCK_HEAD + self.slots * SLOT_WORDS - 1,
+            times: Again::ONCE,
         })
+    }
+
+    /// Whether a record of this segment was begun a short time ago.
+    #[inline]
+    fn may_grow(&self, record: &Growing) -> bool {
+        record.period == self.period && record.page == self.page
     }
 
     /// Adds one to the number of a record; `false` when that is to grow no more, or is another segment's.
     #[inline]
-    pub fn grow(&self, growing: &Growing) -> bool {
-        if growing.growth != self.growth || growing.page != self.page {
+    pub fn grow(&self, record: &mut Growing) -> bool {
+        if !self.may_grow(record) {
             return false;
         }
-        let number = &self.map.words()[growing.at];
-        // Only this thread writes it.
-        let again = Again::from_word(number.load(Ordering::Relaxed));
-        let Some(more) = again.and_then(Again::more) else {
+        let Some(more) = record.times.more() else {
             return false;
         };
-        number.store(more.word(), Ordering::Relaxed);
+        record.times = more;
+        // Only this thread writes it.
+        self.map.words()[record.at].store(more.word(), Ordering::Relaxed);
         true
     }
 
     /// It is this time: a record that has begun to grow some time ago grows no more.
     pub fn time_passes(&mut self, now_ns: u64) {
-        if now_ns >= self.growth_ends_ns {
-            self.growth += 1;
-            self.growth_ends_ns = now_ns.saturating_add(GROWTH_NS);
+        if now_ns >= self.period_ends_ns {
+            self.period_ends_ns = now_ns.saturating_add(PERIOD_NS);
+            self.end_period();
         }
+    }
+
+    fn end_period(&mut self) {
+        self.period += 1;
+        if self.grows_from != 0 {
+            self.grow_from(0);
+        }
+    }
+
+    /// Says from which block on records may still grow, for whoever takes blocks out.
+    fn grow_from(&mut self, sequence: u64) {
+        self.grows_from = sequence;
+        // Who sees this sees what the records have become.
+        self.map.words()[self.page + segment::GROWS].store(sequence, Ordering::Release);
     }
 
     /// Writes a record; `false` when there is no room for it, or it is of a kind that cannot be written.
@@ -594,6 +634,9 @@ impl Segment {
     /// Begins a block, where there is one to be had.
     fn next_block(&mut self, ticks: u64, subject: u64) -> bool {
         let next = self.sequence + 1;
+        if self.grows_from != 0 && next - self.grows_from >= self.place.blocks / GROWING_PART {
+            self.end_period();
+        }
         if self.is_full || !self.has_room(next) {
             // No short record gets into what is left either: those after it would be missed unseen.
             (self.is_full, self.slots) = (true, BLOCK_SLOTS);
@@ -621,7 +664,6 @@ impl Segment {
         words[self.page + segment::HEAD].store(next, Ordering::Release);
         (self.sequence, self.block, self.slots) = (next, at, 0);
         (self.ticks, self.subject) = (ticks, subject);
-        self.growth += 1;
         self.commit();
         true
     }
@@ -652,6 +694,9 @@ impl Segment {
         }
     }
 }
+
+/// Records grow in this part of a segment's blocks at most: nobody takes these out meanwhile.
+const GROWING_PART: u64 = 4;
 
 /// So long waits a writer for whoever takes blocks out, if that one does nothing.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -150,6 +150,7 @@ impl Source {
     }
 
     /// The source of a message that carries this number: 0 where no process has sent it.
+    #[inline]
     pub(crate) fn of(sender: Sender, from: Pid, number: u32) -> Source {
         match number {
             _ if sender == Sender::Timer => Source::Timer(Setting { by: from, number }),
@@ -357,11 +358,21 @@ impl Own {
         }
     }
 
+    /// A message gets to the end of its queue: whether it is told of when the next thing is.
+    #[inline(always)]
+    fn keeps(&mut self, sending: Sending) -> bool {
+        let is_kept = self.fresh.is_none();
+        if is_kept {
+            self.fresh = Some(sending);
+        }
+        is_kept
+    }
+
     /// A message gets to the place `at` of a queue of `length` messages.
     fn tell_delivery(&mut self, pid: Pid, source: Source, at: usize, length: usize) {
         let is_last = at == length;
         match source {
-            Source::Sent(sending) if is_last && self.fresh.is_none() => self.fresh = Some(sending),
+            Source::Sent(sending) if is_last && self.keeps(sending) => {}
             _ => {
                 self.tell_rest(pid);
                 if !is_last {
@@ -640,9 +651,21 @@ impl Process {
     }
 
     /// A message is about to get into its queue, behind the others or among those of priority.
-    #[inline]
+    #[inline(always)]
     pub(super) fn delivers(&self, source: Source, priority: bool) {
         let (at, length) = self.mailbox.place_of_next(priority);
+        let is_kept = match source {
+            Source::Sent(sending) if at == length && is_only_recorded() => {
+                self.own_order().keeps(sending)
+            }
+            _ => false,
+        };
+        if !is_kept {
+            self.delivers_in_order(source, at, length);
+        }
+    }
+
+    fn delivers_in_order(&self, source: Source, at: usize, length: usize) {
         if is_recorded() {
             let mut own = self.own_order();
             own.tell_delivery(self.pid(), source, at, length);

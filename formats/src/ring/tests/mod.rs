@@ -471,26 +471,34 @@ fn grown(path: &Path) -> Vec<u32> {
     counts
 }
 
+/// Begins a record that grows.
+fn begin_growing(segment: &mut Segment) -> Growing {
+    let now = || 9;
+    let begun = segment.write_growing(None, now, Id::Process(9));
+    begun.expect("there is room")
+}
+
 #[test]
-fn a_number_grows_in_its_place_for_a_short_time_and_as_long_as_its_block_is_written() {
+fn a_number_grows_in_its_place_for_a_short_time() {
     let (_folder, path) = place();
     let ring = create(&path, &options(1, 64, WhenFull::Stop));
     let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
-    let first = one.write_growing(1, Id::Process(9)).expect("there is room");
-    assert!(number(&mut one, 1) && one.grow(&first) && one.grow(&first));
+    let mut first = begin_growing(&mut one);
+    assert!(number(&mut one, 1) && one.grow(&mut first) && one.grow(&mut first));
     assert!(
-        number(&mut other, 1) && !other.grow(&first),
+        number(&mut other, 1) && !other.grow(&mut first),
         "another thread writes it"
     );
     assert_eq!(grown(&path), [3]);
-    (3..256).for_each(|_| assert!(one.grow(&first)));
-    assert!(!one.grow(&first), "it has grown enough");
-    let second = one.write_growing(9, Id::Process(9)).expect("there is room");
-    assert!(one.grow(&second));
+    (3..256).for_each(|_| assert!(one.grow(&mut first)));
+    assert!(!one.grow(&mut first), "it has grown enough");
+    let mut second = begin_growing(&mut one);
+    assert!(one.grow(&mut second));
     (2..BLOCK_SLOTS as u64).for_each(|next| assert!(number(&mut one, next)));
-    assert!(!one.grow(&second), "it is in an older block");
+    assert!(one.grow(&mut second), "it is in an older block");
     one.time_passes(5);
-    let third = one.write_growing(9, Id::Process(9)).expect("there is room");
+    assert!(!one.grow(&mut second), "it is of an earlier time");
+    let mut third = begin_growing(&mut one);
     for (now_ns, grows) in [
         (5, true),
         (1_000_004, true),
@@ -498,9 +506,55 @@ fn a_number_grows_in_its_place_for_a_short_time_and_as_long_as_its_block_is_writ
         (1_000_006, false),
     ] {
         one.time_passes(now_ns);
-        assert_eq!(one.grow(&third), grows, "{now_ns}");
+        assert_eq!(one.grow(&mut third), grows, "{now_ns}");
     }
-    assert_eq!(grown(&path), [256, 2, 3]);
+    assert_eq!(grown(&path), [256, 3, 3]);
+}
+
+/// Fills as many slots as a block has.
+fn fill(segment: &mut Segment) {
+    for _ in 0..BLOCK_SLOTS {
+        segment.write(1, Id::Process(1), &Event::OrderTimeout {});
+    }
+}
+
+#[test]
+fn a_number_grows_in_a_quarter_of_the_blocks_at_most() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 16, WhenFull::Overwrite));
+    let mut segment = ring.segment(0).expect("free");
+    let mut growing = begin_growing(&mut segment);
+    let mut blocks = 0;
+    while segment.grow(&mut growing) {
+        fill(&mut segment);
+        blocks += 1;
+    }
+    assert_eq!(blocks, 4);
+}
+
+#[test]
+fn a_record_that_grows_has_the_time_of_the_last_one_where_that_is_not_long_ago() {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 16, WhenFull::Stop));
+    let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
+    let write = |segment: &mut Segment, last, now| {
+        let reads = std::cell::Cell::new(false);
+        let clock = || {
+            reads.set(true);
+            now
+        };
+        let begun = segment.write_growing(last, clock, Id::Process(9));
+        (begun.expect("there is room"), reads.get())
+    };
+    let (first, reads) = write(&mut one, None, 5);
+    assert!(reads, "nothing is known of the time");
+    let (second, reads) = write(&mut one, Some(first), 6);
+    assert!(!reads);
+    let (third, reads) = write(&mut other, Some(second), 7);
+    assert!(reads, "the last one is another thread's");
+    one.time_passes(1);
+    assert!(write(&mut one, Some(second), 8).1, "time has passed");
+    assert!(!write(&mut other, Some(third), 9).1);
 }
 
 #[test]
@@ -516,9 +570,11 @@ fn messages_that_are_told_of_together_are_steps_one_by_one() {
     other.write(2, pong, &Event::OrderTake { label: label(1, 1) });
     one.write(3, ping, &Event::OrderSendTake { label: label(2, 1) });
     other.write(4, pong, &Event::OrderSendTake { label: label(1, 2) });
-    let pings = one.write_growing(5, ping).expect("there is room");
-    let pongs = other.write_growing(6, pong).expect("there is room");
-    assert!(one.grow(&pings) && other.grow(&pongs));
+    let [mut pings, mut pongs] = [(&mut one, ping), (&mut other, pong)].map(|(segment, who)| {
+        let begun = segment.write_growing(None, || 6, who);
+        begun.expect("there is room")
+    });
+    assert!(one.grow(&mut pings) && other.grow(&mut pongs));
     one.write(9, ping, &Event::OrderTimeout {});
     let text = "{p1, [spawn(p1.1), send(l1:1), deliver(l1.1:1), receive(l1.1:1), send(l1:2), deliver(l1.1:2), receive(l1.1:2), \
                 send(l1:3), deliver(l1.1:3), receive(l1.1:3), timeout, send(l1:4)]}

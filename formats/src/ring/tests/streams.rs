@@ -1,5 +1,8 @@
 //! Tests of streams and of what a flight recorder keeps.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use super::super::stream::HEAD;
 use super::*;
 
@@ -9,7 +12,7 @@ fn stream(folder: &Path, when_full: WhenFull, all: u64, every: u64) -> PathBuf {
     let ring = create(&path, &options(1, 4, when_full));
     let mut drain = Drain::begin(&path, &out).expect("a ring");
     let mut writer = ring.segment(0).expect("free");
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (done, ring) = (&done, &ring);
         scope.spawn(move || {
@@ -22,9 +25,9 @@ fn stream(folder: &Path, when_full: WhenFull, all: u64, every: u64) -> PathBuf {
                     std::thread::yield_now();
                 }
             }
-            done.store(true, std::sync::atomic::Ordering::Release);
+            done.store(true, Ordering::Release);
         });
-        while !done.load(std::sync::atomic::Ordering::Acquire) {
+        while !done.load(Ordering::Acquire) {
             drain.take().expect("writable");
         }
     });
@@ -318,4 +321,109 @@ fn a_damaged_stream_is_an_error_or_a_result() {
         file.write_all_at(&bytes, 0).expect("writable");
         let _ = read_all(&path);
     }
+}
+
+/// Writes records that grow, of several processes by turns, and after some how often each has grown so far, until it is
+/// told to end.
+fn grow_until(segment: &mut Segment, is_over: impl Fn() -> bool) {
+    let mut processes = [(0_u32, None); 40];
+    for at in 0_u64.. {
+        let who = (at * 7 % 40) as usize;
+        let (total, last) = &mut processes[who];
+        if at % 97 == 0 {
+            let label = Label {
+                from: 1,
+                number: *total,
+            };
+            segment.write(at, Id::Process(who as u64), &Event::OrderTake { label });
+            *last = None;
+        } else {
+            *total += 1;
+            let grows = last.as_mut().is_some_and(|last| segment.grow(last));
+            if !grows {
+                *last = segment.write_growing(last.take(), || at, Id::Process(who as u64));
+            }
+        }
+        if at % 1000 == 0 {
+            segment.time_passes(at * 200);
+            if is_over() {
+                break;
+            }
+        }
+    }
+}
+
+/// Checks that each process has grown as often as it says itself, from the first time on that it does; how often one does.
+fn check_growth(recording: &Recording) -> u64 {
+    let mut totals = std::collections::BTreeMap::new();
+    let mut reader = recording.segment(0);
+    let mut told = 0;
+    while let Some(record) = reader.read().expect("no block is damaged") {
+        let total = totals.entry(record.subject).or_insert(None);
+        match (record.event, total) {
+            (Event::OrderTake { label }, total) => {
+                assert!(
+                    total.is_none_or(|total| total == label.number),
+                    "{record:?}"
+                );
+                *total = Some(label.number);
+                told += 1;
+            }
+            (Event::OrderAgain { times }, Some(total)) => {
+                *total += Again::from_word(times).expect("it is whole").times();
+            }
+            _ => {}
+        }
+    }
+    told
+}
+
+/// Takes out what a thread writes that grows, by `take`, and checks each of the files that this made.
+fn check_taken(when_full: WhenFull, take: impl FnOnce(&Path) -> Vec<PathBuf>) {
+    let (_folder, path) = place();
+    let ring = create(&path, &options(1, 1000, when_full));
+    let mut writer = ring.segment(0).expect("free");
+    let (ends, looks) = (AtomicBool::new(false), AtomicU32::new(0));
+    let is_over = || {
+        looks.fetch_add(1, Ordering::Relaxed);
+        ends.load(Ordering::Relaxed)
+    };
+    let taken = std::thread::scope(|scope| {
+        scope.spawn(|| grow_until(&mut writer, is_over));
+        while looks.load(Ordering::Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+        let taken = std::panic::catch_unwind(AssertUnwindSafe(|| take(&path)));
+        ends.store(true, Ordering::Relaxed);
+        taken
+    });
+    let told = |path: &PathBuf| check_growth(&open(path));
+    assert!(taken.expect("it is taken").iter().map(told).sum::<u64>() > 0);
+}
+
+#[test]
+fn what_grows_is_streamed_when_it_grows_no_more() {
+    check_taken(WhenFull::Wait, |path| {
+        let out = path.with_extension("stream");
+        let mut drain = Drain::begin(path, &out).expect("a ring");
+        let mut taken = 0;
+        while taken < 20 {
+            taken += u32::from(drain.take().expect("writable") > Took::Nothing);
+            std::thread::yield_now();
+        }
+        vec![out]
+    });
+}
+
+#[test]
+fn what_grows_while_it_is_kept_is_not_in_part_before_what_comes_after_it() {
+    check_taken(WhenFull::Overwrite, |path| {
+        let keep = |at: u64| {
+            let out = path.with_extension(at.to_string());
+            let dump = Dump::begin(path, &out, Why::Signal, monotonic_ns(), window(1_000));
+            dump.and_then(Dump::finish).expect("writable");
+            out
+        };
+        (0..40).map(keep).collect()
+    });
 }

@@ -82,9 +82,9 @@ impl Recorder {
     fn again(&self, pid: Pid, again: &mut Option<Growing>) -> bool {
         let told = OWN.try_with(|own| match &mut *own.borrow_mut() {
             Own::Mine(segment) => {
-                let grows = again.as_ref().is_some_and(|again| segment.grow(again));
+                let grows = again.as_mut().is_some_and(|again| segment.grow(again));
                 if !grows {
-                    *again = segment.write_growing(self.clock.now(), id_of(pid));
+                    *again = segment.write_growing(again.take(), || self.clock.now(), id_of(pid));
                 }
                 grows || again.is_some()
             }
