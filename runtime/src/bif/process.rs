@@ -486,7 +486,7 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
 }
 
 /// As [`demonitor`]. Where a recorded run is followed, what the monitor told first there comes first, and so does the message
-/// that ended it.
+/// that ended it. Of a monitor that such a message could have ended is recorded that it was there, and of any that it was not.
 fn demonitor_in_turn<'p>(
     p: &'p Process,
     reference: Term<'p>,
@@ -496,11 +496,15 @@ fn demonitor_in_turn<'p>(
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    if !order::is_asked() || !ends_with_reply(p, reference) {
-        return Ok(demonitor(p, reference, keeps)?);
-    }
     let ends = || Ok(Term::bool(demonitor(p, reference, keeps)?));
-    Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_)
+    if order::is_asked() && ends_with_reply(p, reference) {
+        return Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_);
+    }
+    let was_there = ends()? == am::true_;
+    if !was_there {
+        answer::noted(p, &NATIVE, Term::bool(false));
+    }
+    Ok(was_there)
 }
 
 /// Whether a message through its alias would end this monitor.
