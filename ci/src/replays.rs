@@ -26,16 +26,26 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What `cargo xtask test` records: random programs, others at each commit.
-    pub(crate) fn of_test() -> Result<Self> {
-        const TESTED: u32 = 10;
-        Ok(Self {
-            rounds: TESTED as usize,
+    /// What `cargo xtask test` records: each program once, and random ones, others at each commit.
+    pub(crate) fn of_test() -> Result<[Self; 2]> {
+        const PROGRAMS: u32 = 10;
+        let each = Self {
+            rounds: files(FIXED)?.len(),
+            random: false,
+            seed: 0,
+        };
+        let random = Self {
+            rounds: PROGRAMS as usize,
             random: true,
-            seed: run::commits()? * u64::from(TESTED),
-        })
+            seed: run::commits()? * u64::from(PROGRAMS),
+        };
+        Ok([each, random])
     }
 }
+
+/// Where the programs are, and the one that makes random programs.
+const FIXED: &str = "ci/races";
+const RANDOM: &str = "ci/replays";
 
 /// A program that is recorded: its module, and the arguments of `erl` that choose it.
 struct Program {
@@ -49,11 +59,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let beamline = binary::beamline()?;
     let dir = paths::target().join("replays");
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    let files = files(if options.random {
-        "ci/replays"
-    } else {
-        "ci/races"
-    })?;
+    let files = files(if options.random { RANDOM } else { FIXED })?;
     let erlc = binary::words_of(&beamline, &["run"], &otp, &["erlc"])?;
     run::output(Place::new(None)?.command(&dir, &erlc)?.args(&files))?;
     let mut outputs: BTreeMap<String, BTreeSet<Vec<u8>>> = BTreeMap::new();

@@ -50,7 +50,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     engines::of_test(options.no_browser)?;
     differ::main(&differ::Options::of_test()?)?;
     orders::main(&orders::Options::of_test()?)?;
-    replays::main(&replays::Options::of_test()?)?;
+    for options in replays::Options::of_test()? {
+        replays::main(&options)?;
+    }
     if natives::has_debian() {
         natives::main(&natives::Options::of_test())?;
     } else {
