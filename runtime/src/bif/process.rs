@@ -486,7 +486,7 @@ fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> 
 }
 
 /// As [`demonitor`]. Where a recorded run is followed, what the monitor told first there comes first, and so does the message
-/// that ended it. Of a monitor that such a message could have ended is recorded that it was there, and of any that it was not.
+/// that ended it. Whether a monitor that a message through its alias ends was still there is recorded.
 fn demonitor_in_turn<'p>(
     p: &'p Process,
     reference: Term<'p>,
@@ -500,11 +500,11 @@ fn demonitor_in_turn<'p>(
     if order::is_asked() && ends_with_reply(p, reference) {
         return Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_);
     }
-    let was_there = ends()? == am::true_;
-    if !was_there {
+    let numbers = reference.as_ref().map(|reference| reference.numbers());
+    if numbers.is_some_and(|numbers| p.was_replied(numbers)) {
         answer::noted(p, &NATIVE, Term::bool(false));
     }
-    Ok(was_there)
+    Ok(ends()? == am::true_)
 }
 
 /// Whether a message through its alias would end this monitor.

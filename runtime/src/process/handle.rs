@@ -303,7 +303,9 @@ impl Process {
         };
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
-            self.demonitor(reference, false);
+            if self.demonitor(reference, false) {
+                self.is_replied(reference);
+            }
         }
         Some(alias.priority && priority)
     }

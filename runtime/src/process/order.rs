@@ -7,6 +7,7 @@
 //! Source of the notions: prefix-based tracing (`docs/replay.md`).
 
 use std::cell::RefMut;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::order::{Heard, Spent};
@@ -305,6 +306,9 @@ impl Taken {
     }
 }
 
+/// So many monitors are kept in mind: most replies come to who does not give up the monitor then.
+const REPLIED_MAX: usize = 64;
+
 /// What of the order a process has to keep.
 #[derive(Default)]
 pub(crate) struct Own {
@@ -327,6 +331,8 @@ pub(crate) struct Own {
     named: u64,
     /// How many timers it has set.
     timers: u32,
+    /// The monitors that messages through their aliases have ended last, and which it has not given up since.
+    replied: VecDeque<RefNumbers>,
     /// So many words has a call on a dirty scheduler given it behind which its code has not gone on.
     pub(super) brought: usize,
     /// What it does while others stand still.
@@ -455,6 +461,27 @@ impl Process {
         if made != self.names_made() {
             self.own_order().named = made;
         }
+    }
+
+    /// A message through its alias has ended this monitor.
+    pub(super) fn is_replied(&self, monitor: RefNumbers) {
+        if is_asked() {
+            let replied = &mut self.own_order().replied;
+            if replied.len() == REPLIED_MAX {
+                replied.pop_front();
+            }
+            replied.push_back(monitor);
+        }
+    }
+
+    /// Whether a message through its alias has ended this monitor, which is given up.
+    pub(crate) fn was_replied(&self, monitor: RefNumbers) -> bool {
+        if !is_asked() {
+            return false;
+        }
+        let replied = &mut self.own_order().replied;
+        let at = replied.iter().rposition(|one| *one == monitor);
+        at.and_then(|at| replied.remove(at)).is_some()
     }
 
     /// It follows what its parent's next spawn, or the recorded process of the same number, did.
