@@ -347,7 +347,7 @@ impl Scheduler {
             None => shared.run_state.end_run(again),
         };
         match end {
-            // It waits for hardly anybody, and to wake a scheduler for it takes longer than its turn did.
+            // To wake a scheduler for it takes longer than its turn did.
             EndRun::Requeue if is_brief => self.queues.put_back(self.id, process),
             EndRun::Requeue => self.queues.place(process),
             EndRun::Idle => {}

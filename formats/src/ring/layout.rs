@@ -110,7 +110,7 @@ pub(super) mod segment {
     pub(in crate::ring) const HEAD: usize = 0;
     /// Sequence of the newest block that was taken out into a stream.
     pub(in crate::ring) const DRAINED: usize = 8;
-    /// Sequence of the first block in which records may still grow; 0: none may. Changed before [`HEAD`] when that goes on.
+    /// Sequence of the first block in which records may still grow; 0: none may. It is set before [`HEAD`] passes that block.
     pub(in crate::ring) const GROWS: usize = 16;
     /// Records written, for each kind.
     pub(in crate::ring) const WRITTEN: usize = 128;

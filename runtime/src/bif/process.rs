@@ -496,22 +496,24 @@ fn demonitor_in_turn<'p>(
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    let ends = || Ok(Term::bool(demonitor(p, reference, keeps)?));
-    if order::is_asked() && ends_with_reply(p, reference) {
-        return Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_);
+    if order::is_asked()
+        && let Some(numbers) = reference.as_ref().map(|it| it.numbers())
+    {
+        if ends_with_reply(p, numbers) {
+            let ends = || Ok(Term::bool(demonitor(p, reference, keeps)?));
+            return Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_);
+        }
+        if p.takes_replied(numbers) {
+            answer::noted(p, &NATIVE, Term::bool(false));
+        }
     }
-    let numbers = reference.as_ref().map(|reference| reference.numbers());
-    if numbers.is_some_and(|numbers| p.was_replied(numbers)) {
-        answer::noted(p, &NATIVE, Term::bool(false));
-    }
-    Ok(ends()? == am::true_)
+    Ok(demonitor(p, reference, keeps)?)
 }
 
 /// Whether a message through its alias would end this monitor.
-fn ends_with_reply(p: &Process, reference: Term<'_>) -> bool {
-    let numbers = reference.as_ref().map(|reference| reference.numbers());
-    let alias = numbers.and_then(|numbers| p.alias(numbers));
-    alias.is_some_and(|alias| alias.end == AliasEnd::Reply)
+fn ends_with_reply(p: &Process, monitor: RefNumbers) -> bool {
+    p.alias(monitor)
+        .is_some_and(|alias| alias.end == AliasEnd::Reply)
 }
 
 /// Where a recorded run is followed in which the end of what is monitored was told first: to be tried again later.

@@ -303,8 +303,8 @@ impl Process {
         };
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
-            if self.demonitor(reference, false) {
-                self.is_replied(reference);
+            if self.demonitor(reference, false) && order::is_asked() {
+                self.keeps_replied(reference);
             }
         }
         Some(alias.priority && priority)

@@ -374,34 +374,28 @@ impl Own {
         is_kept
     }
 
-    /// A message gets to the place `at` of a queue of `length` messages.
+    /// A message that is not kept gets to the place `at` of a queue of `length` messages.
     fn tell_delivery(&mut self, pid: Pid, source: Source, at: usize, length: usize) {
-        let is_last = at == length;
-        match source {
-            Source::Sent(sending) if is_last && self.keeps(sending) => {}
-            _ => {
-                self.tell_rest(pid);
-                if !is_last {
-                    probes().ordered(pid, Told::Ahead(at));
-                }
-                let told = match source {
-                    Source::Sent(sending) => Told::Delivery(sending),
-                    Source::Timer(setting) => Told::Timer(setting),
-                    Source::Told {
-                        of,
-                        is_gone,
-                        is_exit,
-                        monitor,
-                    } => Told::Notice {
-                        of,
-                        is_gone,
-                        is_exit,
-                        monitor,
-                    },
-                };
-                probes().ordered(pid, told);
-            }
+        self.tell_rest(pid);
+        if at != length {
+            probes().ordered(pid, Told::Ahead(at));
         }
+        let told = match source {
+            Source::Sent(sending) => Told::Delivery(sending),
+            Source::Timer(setting) => Told::Timer(setting),
+            Source::Told {
+                of,
+                is_gone,
+                is_exit,
+                monitor,
+            } => Told::Notice {
+                of,
+                is_gone,
+                is_exit,
+                monitor,
+            },
+        };
+        probes().ordered(pid, told);
     }
 
     /// The message at the place `at` is taken; `length` messages are left.
@@ -463,22 +457,17 @@ impl Process {
         }
     }
 
-    /// A message through its alias has ended this monitor.
-    pub(super) fn is_replied(&self, monitor: RefNumbers) {
-        if is_asked() {
-            let replied = &mut self.own_order().replied;
-            if replied.len() == REPLIED_MAX {
-                replied.pop_front();
-            }
-            replied.push_back(monitor);
+    /// Keeps in mind that a message through its alias has ended this monitor.
+    pub(super) fn keeps_replied(&self, monitor: RefNumbers) {
+        let replied = &mut self.own_order().replied;
+        if replied.len() == REPLIED_MAX {
+            replied.pop_front();
         }
+        replied.push_back(monitor);
     }
 
-    /// Whether a message through its alias has ended this monitor, which is given up.
-    pub(crate) fn was_replied(&self, monitor: RefNumbers) -> bool {
-        if !is_asked() {
-            return false;
-        }
+    /// Whether that is kept in mind of this monitor; it is no more from now on.
+    pub(crate) fn takes_replied(&self, monitor: RefNumbers) -> bool {
         let replied = &mut self.own_order().replied;
         let at = replied.iter().rposition(|one| *one == monitor);
         at.and_then(|at| replied.remove(at)).is_some()
@@ -682,18 +671,12 @@ impl Process {
     pub(super) fn delivers(&self, source: Source, priority: bool) {
         let (at, length) = self.mailbox.place_of_next(priority);
         let is_kept = match source {
-            Source::Sent(sending) if at == length && is_only_recorded() => {
+            Source::Sent(sending) if at == length && is_recorded() => {
                 self.own_order().keeps(sending)
             }
             _ => false,
         };
-        if !is_kept {
-            self.delivers_in_order(source, at, length);
-        }
-    }
-
-    fn delivers_in_order(&self, source: Source, at: usize, length: usize) {
-        if is_recorded() {
+        if is_recorded() && !is_kept {
             let mut own = self.own_order();
             own.tell_delivery(self.pid(), source, at, length);
         }

@@ -471,10 +471,9 @@ fn grown(path: &Path) -> Vec<u32> {
     counts
 }
 
-/// Begins a record that grows.
-fn begin_growing(segment: &mut Segment) -> Growing {
-    let now = || 9;
-    let begun = segment.write_growing(None, now, Id::Process(9));
+/// Begins a record of this process that grows.
+fn begin_growing(segment: &mut Segment, who: Id) -> Growing {
+    let begun = segment.write_growing(None, || 9, who);
     begun.expect("there is room")
 }
 
@@ -483,7 +482,7 @@ fn a_number_grows_in_its_place_for_a_short_time() {
     let (_folder, path) = place();
     let ring = create(&path, &options(1, 64, WhenFull::Stop));
     let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
-    let mut first = begin_growing(&mut one);
+    let mut first = begin_growing(&mut one, Id::Process(9));
     assert!(number(&mut one, 1) && one.grow(&mut first) && one.grow(&mut first));
     assert!(
         number(&mut other, 1) && !other.grow(&mut first),
@@ -492,13 +491,13 @@ fn a_number_grows_in_its_place_for_a_short_time() {
     assert_eq!(grown(&path), [3]);
     (3..256).for_each(|_| assert!(one.grow(&mut first)));
     assert!(!one.grow(&mut first), "it has grown enough");
-    let mut second = begin_growing(&mut one);
+    let mut second = begin_growing(&mut one, Id::Process(9));
     assert!(one.grow(&mut second));
     (2..BLOCK_SLOTS as u64).for_each(|next| assert!(number(&mut one, next)));
     assert!(one.grow(&mut second), "it is in an older block");
     one.time_passes(5);
     assert!(!one.grow(&mut second), "it is of an earlier time");
-    let mut third = begin_growing(&mut one);
+    let mut third = begin_growing(&mut one, Id::Process(9));
     for (now_ns, grows) in [
         (5, true),
         (1_000_004, true),
@@ -523,7 +522,7 @@ fn a_number_grows_in_a_quarter_of_the_blocks_at_most() {
     let (_folder, path) = place();
     let ring = create(&path, &options(1, 16, WhenFull::Overwrite));
     let mut segment = ring.segment(0).expect("free");
-    let mut growing = begin_growing(&mut segment);
+    let mut growing = begin_growing(&mut segment, Id::Process(9));
     let mut blocks = 0;
     while segment.grow(&mut growing) {
         fill(&mut segment);
@@ -538,7 +537,7 @@ fn a_record_that_grows_has_the_time_of_the_last_one_where_that_is_not_long_ago()
     let ring = create(&path, &options(1, 16, WhenFull::Stop));
     let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
     let write = |segment: &mut Segment, last, now| {
-        let reads = std::cell::Cell::new(false);
+        let reads = Cell::new(false);
         let clock = || {
             reads.set(true);
             now
@@ -570,10 +569,8 @@ fn messages_that_are_told_of_together_are_steps_one_by_one() {
     other.write(2, pong, &Event::OrderTake { label: label(1, 1) });
     one.write(3, ping, &Event::OrderSendTake { label: label(2, 1) });
     other.write(4, pong, &Event::OrderSendTake { label: label(1, 2) });
-    let [mut pings, mut pongs] = [(&mut one, ping), (&mut other, pong)].map(|(segment, who)| {
-        let begun = segment.write_growing(None, || 6, who);
-        begun.expect("there is room")
-    });
+    let mut pings = begin_growing(&mut one, ping);
+    let mut pongs = begin_growing(&mut other, pong);
     assert!(one.grow(&mut pings) && other.grow(&mut pongs));
     one.write(9, ping, &Event::OrderTimeout {});
     let text = "{p1, [spawn(p1.1), send(l1:1), deliver(l1.1:1), receive(l1.1:1), send(l1:2), deliver(l1.1:2), receive(l1.1:2), \
