@@ -1,7 +1,8 @@
 //! What the accesses of a trace are to, and where in the code they are, as far as that was recorded.
 
-use std::collections::HashMap;
 use std::fmt;
+
+use rustc_hash::FxHashMap;
 
 use super::{Access, Site};
 use crate::name;
@@ -37,10 +38,10 @@ pub struct Accesses {
     /// Of each process, in their order.
     all: Vec<Vec<Made>>,
     sites: Vec<Site>,
-    places: HashMap<Site, usize>,
-    objects: HashMap<u64, Object>,
+    places: FxHashMap<Site, usize>,
+    objects: FxHashMap<u64, Object>,
     /// How Erlang writes the parts of objects.
-    parts: HashMap<(u64, u64), String>,
+    parts: FxHashMap<(u64, u64), String>,
 }
 
 /// Something that processes share.

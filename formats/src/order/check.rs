@@ -1,6 +1,6 @@
 //! Refuses traces that no run can have.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Access, Message, Origin, Process, Step, Told, Trace};
 use crate::ring::Id;
@@ -15,8 +15,8 @@ impl Trace {
             trace: self,
             sent: self.processes.iter().map(sendings).collect(),
             spawned: vec![false; self.processes.len()],
-            delivered: HashMap::new(),
-            received: HashSet::new(),
+            delivered: FxHashMap::default(),
+            received: FxHashSet::default(),
         };
         for at in 0..self.processes.len() {
             checker.process(at)?;
@@ -38,7 +38,7 @@ impl Trace {
 impl Trace {
     /// No two processes may have one pid, and the pid of a process without a parent is in its reference.
     fn check_pids(&self) -> Result<(), String> {
-        let mut holders = HashMap::new();
+        let mut holders = FxHashMap::default();
         for (at, process) in self.processes.iter().enumerate() {
             let Some(pid) = process.pid else { continue };
             let is_other = matches!(process.origin, Origin::Root(root) if root != pid);
@@ -63,7 +63,7 @@ impl Trace {
             trace: self,
             next: vec![0; self.processes.len()],
             sent: vec![0; self.processes.len()],
-            waiting: HashMap::new(),
+            waiting: FxHashMap::default(),
         };
         let all = self.processes.iter().enumerate();
         let roots = all.filter(|(_, process)| matches!(process.origin, Origin::Root(_)));
@@ -88,7 +88,7 @@ struct Made<'t> {
     next: Vec<usize>,
     sent: Vec<u32>,
     /// Who waits for a message: its sender, and the number of the sending.
-    waiting: HashMap<(usize, u32), Vec<usize>>,
+    waiting: FxHashMap<(usize, u32), Vec<usize>>,
 }
 
 impl Made<'_> {
@@ -124,8 +124,8 @@ struct Checker<'t> {
     sent: Vec<u32>,
     spawned: Vec<bool>,
     /// The messages that are delivered, with their receivers.
-    delivered: HashMap<Known, usize>,
-    received: HashSet<Known>,
+    delivered: FxHashMap<Known, usize>,
+    received: FxHashSet<Known>,
 }
 
 /// What a process has done so far.
@@ -134,9 +134,9 @@ struct Done {
     spawns: u32,
     sends: u32,
     /// The last sending of each sender that was delivered.
-    last: HashMap<usize, u32>,
+    last: FxHashMap<usize, u32>,
     /// The messages from outside that are known.
-    contents: HashSet<u32>,
+    contents: FxHashSet<u32>,
     accesses: u64,
     has_ended: bool,
     has_deliveries: bool,

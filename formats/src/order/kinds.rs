@@ -1,7 +1,8 @@
 //! Kinds of races: those of the same places in the code are one, as people look at them.
 
-use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
+
+use rustc_hash::FxHashMap;
 
 use super::{Act, Common, Message, Pair, Race, Races, Site, Sites};
 
@@ -39,7 +40,7 @@ impl Races {
         sites: &Sites,
         races: impl IntoIterator<Item = (usize, &'r Race)>,
     ) -> Vec<Kind<'r>> {
-        let mut places = HashMap::new();
+        let mut places = FxHashMap::default();
         let mut kinds: Vec<Kind<'_>> = Vec::new();
         for (number, race) in races {
             let place = *places.entry(alike(sites, race)).or_insert(kinds.len());

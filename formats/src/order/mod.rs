@@ -22,9 +22,11 @@ mod stop;
 mod text;
 mod value;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 pub use accesses::{Accesses, Common};
 pub use explore::{
@@ -403,7 +405,7 @@ fn delivered(steps: Vec<Step>) -> Vec<Step> {
         Step::Receive(message) => Some(message.in_its_line()),
         _ => None,
     });
-    let mut to_come: HashMap<_, BTreeMap<_, _>> = HashMap::new();
+    let mut to_come: FxHashMap<_, BTreeMap<_, _>> = FxHashMap::default();
     for (line, number, message) in received {
         to_come.entry(line).or_default().insert(number, message);
     }

@@ -1,7 +1,8 @@
 //! Reads traces in the notation of the text.
 
-use std::collections::HashMap;
 use std::str::FromStr;
+
+use rustc_hash::FxHashMap;
 
 use super::reference::Reference;
 use super::{
@@ -288,13 +289,13 @@ const VALUES: [&str; 2] = ["answer", "content"];
 
 /// The processes of a trace by their references.
 struct Builder {
-    places: HashMap<Reference, usize>,
+    places: FxHashMap<Reference, usize>,
     processes: Vec<Process>,
 }
 
 fn build(lines: Vec<Line>) -> Result<Trace, String> {
     let mut builder = Builder {
-        places: HashMap::new(),
+        places: FxHashMap::default(),
         processes: Vec::new(),
     };
     for line in &lines {

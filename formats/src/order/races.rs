@@ -15,7 +15,9 @@ mod ends;
 mod gone;
 mod shared;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::signals::{Arrived, OwnSteps};
 use super::{Access, Common, Message, Origin, Process, Signal, Sites, Step, Trace, moved};
@@ -176,7 +178,7 @@ impl Races {
     fn add_those_of(&mut self, process: usize, causes: &Causes, sites: &Sites) {
         let steps = &self.trace.processes[process].steps;
         let lines = lines_to(process, steps, causes);
-        let delivered: HashMap<Message, usize> = lines
+        let delivered: FxHashMap<Message, usize> = lines
             .values()
             .flatten()
             .map(|arrival| (arrival.message, arrival.delivered))
@@ -410,7 +412,7 @@ impl Trace {
 
     /// Loads wait for no more misses than there are.
     fn forget_misses(&mut self) {
-        let mut missed: HashMap<String, u64> = HashMap::new();
+        let mut missed: FxHashMap<String, u64> = FxHashMap::default();
         for step in self.processes.iter().flat_map(|process| &process.steps) {
             if let Step::Miss(module) = step {
                 *missed.entry(module.clone()).or_default() += 1;
@@ -455,7 +457,7 @@ fn lines_to(
     causes: &Causes,
 ) -> BTreeMap<Option<usize>, Vec<Arrival>> {
     let mut all: BTreeMap<Option<usize>, Vec<Arrival>> = BTreeMap::new();
-    let mut received = HashMap::new();
+    let mut received = FxHashMap::default();
     for (at, step) in steps.iter().enumerate() {
         if let Step::Receive(message) = step {
             received.insert(*message, at);
@@ -487,15 +489,15 @@ type Place = (usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Takers {
     /// Where each message is taken: the process, and which of its steps.
-    takers: HashMap<Message, (usize, usize)>,
+    takers: FxHashMap<Message, (usize, usize)>,
     /// Where the end of each process is heard of.
-    told: HashMap<usize, Vec<(usize, usize)>>,
+    told: FxHashMap<usize, Vec<(usize, usize)>>,
     /// Which ends of processes, and receives, an access leads to.
-    signalled: HashMap<Access, Vec<(usize, usize)>>,
+    signalled: FxHashMap<Access, Vec<(usize, usize)>>,
     /// The same of the exit signals of a process, each with how many steps it has made by then.
-    sent: HashMap<usize, Vec<(usize, Place)>>,
+    sent: FxHashMap<usize, Vec<(usize, Place)>>,
     /// The processes that such a signal has ended.
-    ended: HashSet<usize>,
+    ended: FxHashSet<usize>,
 }
 
 impl Takers {

@@ -3,9 +3,11 @@
 mod messages;
 mod told;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::accesses::{Object, To};
 use super::signals::SentSignal;
@@ -302,11 +304,11 @@ pub(super) struct Reader<'r> {
     names: &'r dyn Names,
     ids: Vec<u64>,
     all: Vec<Known>,
-    places: HashMap<u64, usize>,
+    places: FxHashMap<u64, usize>,
     /// By the low bits of their ids: the latest.
-    low: HashMap<u32, usize>,
+    low: FxHashMap<u32, usize>,
     /// The functions that have given answers.
-    functions: HashMap<NameId, Arc<str>>,
+    functions: FxHashMap<NameId, Arc<str>>,
     sites: Sites,
 }
 
@@ -316,9 +318,9 @@ impl<'r> Reader<'r> {
             names,
             ids: Vec::new(),
             all: Vec::new(),
-            places: HashMap::new(),
-            low: HashMap::new(),
-            functions: HashMap::new(),
+            places: FxHashMap::default(),
+            low: FxHashMap::default(),
+            functions: FxHashMap::default(),
             sites: Sites::default(),
         }
     }

@@ -1,7 +1,9 @@
 //! The signals other than messages that the processes of a trace have sent, and when these have trapped exits, as far as
 //! that was recorded.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
 
 use super::{Message, Process, Site, Step, Told, Trace};
 use crate::ring::SignalKind;
@@ -34,7 +36,7 @@ pub(super) struct SentSignals {
     /// Of each process, in their order.
     all: BTreeMap<usize, Vec<SentSignal>>,
     /// When each process began to trap exits, or ceased to: how many steps it had made itself by then.
-    traps: HashMap<usize, Vec<(usize, bool)>>,
+    traps: FxHashMap<usize, Vec<(usize, bool)>>,
 }
 
 impl SentSignals {
@@ -95,11 +97,11 @@ impl SentSignals {
 #[derive(Debug, Default)]
 pub(super) struct Arrived {
     /// The messages that they are, by their receivers and numbers.
-    pub(super) messages: HashMap<(usize, u32), SignalAt>,
+    pub(super) messages: FxHashMap<(usize, u32), SignalAt>,
     /// The signals that have ended processes.
-    pub(super) ends: HashMap<usize, SignalAt>,
+    pub(super) ends: FxHashMap<usize, SignalAt>,
     /// Those that have not come to their receivers, by these.
-    pub(super) left: HashMap<usize, Vec<SignalAt>>,
+    pub(super) left: FxHashMap<usize, Vec<SignalAt>>,
 }
 
 impl Arrived {

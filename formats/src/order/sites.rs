@@ -1,7 +1,8 @@
 //! Where in the code the steps of a trace are.
 
-use std::collections::HashMap;
 use std::fmt;
+
+use rustc_hash::FxHashMap;
 
 use super::signals::SentSignals;
 use super::{Accesses, Message, Messages, Pair, Race, Trace};
@@ -59,13 +60,13 @@ impl At {
 /// The places in the code of the steps of a trace, as far as they were recorded.
 #[derive(Debug, Default)]
 pub struct Sites {
-    steps: HashMap<At, Site>,
+    steps: FxHashMap<At, Site>,
     /// What accesses are to, and where they are.
     pub accesses: Accesses,
     /// Signals other than messages.
     pub(super) signals: SentSignals,
     /// Whether receives have clauses for other messages than those that they took, as far as they have tried.
-    clauses: HashMap<(At, Message), bool>,
+    clauses: FxHashMap<(At, Message), bool>,
 }
 
 impl Sites {
@@ -144,7 +145,7 @@ impl Sites {
                 .map(|at| (trace.reference(at), at))
                 .collect::<Vec<_>>()
         };
-        let to: HashMap<_, usize> = all(to).into_iter().collect();
+        let to: FxHashMap<_, usize> = all(to).into_iter().collect();
         let places: Vec<Option<usize>> = all(from)
             .iter()
             .map(|(name, _)| to.get(name).copied())

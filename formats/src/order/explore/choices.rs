@@ -1,7 +1,7 @@
 //! The choices of the runs that were explored: what each receive took, or that it timed out, what each access came
 //! after, and which exit signals ended processes, and where.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Signal;
 use super::saw::Saw;
@@ -50,16 +50,16 @@ fn set(runs: &mut Runs, run: usize) {
 /// All choices of all runs that were explored.
 #[derive(Default)]
 pub(super) struct Choices {
-    numbers: HashMap<(Slot, Did), Choice>,
+    numbers: FxHashMap<(Slot, Did), Choice>,
     slots: Vec<Slot>,
     /// How many steps that others may see a process makes before this choice ends it, where it does.
-    ends: HashMap<Choice, u32>,
+    ends: FxHashMap<Choice, u32>,
     /// The runs that have each choice.
     runs: Vec<Runs>,
     /// Of each process, the runs in which a signal ended it behind so many of these steps.
-    ended: HashMap<usize, Vec<(u32, Runs)>>,
+    ended: FxHashMap<usize, Vec<(u32, Runs)>>,
     /// The runs that have so many choices.
-    of_length: HashMap<usize, Runs>,
+    of_length: FxHashMap<usize, Runs>,
 }
 
 impl Choices {
@@ -142,14 +142,14 @@ impl Choices {
 
     /// Whether what has all of this begins so.
     pub(super) fn begins_with(&self, own: &Beginning, beginning: &Beginning) -> bool {
-        let all: HashSet<Choice> = own.choices.iter().copied().collect();
+        let all: FxHashSet<Choice> = own.choices.iter().copied().collect();
         let has_all = beginning.choices.iter().all(|choice| all.contains(choice));
         has_all && !self.ends_before(own, beginning)
     }
 
     /// Whether no run begins both so and so.
     pub(super) fn contradict(&self, these: &Beginning, those: &Beginning) -> bool {
-        let known: HashMap<Slot, Choice> = those
+        let known: FxHashMap<Slot, Choice> = those
             .choices
             .iter()
             .map(|choice| (self.slots[*choice as usize], *choice))
@@ -171,7 +171,7 @@ impl Choices {
         if ends.peek().is_none() {
             return false;
         }
-        let reach: HashMap<usize, u32> = other.reach.iter().copied().collect();
+        let reach: FxHashMap<usize, u32> = other.reach.iter().copied().collect();
         ends.any(|(process, steps)| reach.get(&process).is_some_and(|reach| *reach > steps))
     }
 }

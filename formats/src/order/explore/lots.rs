@@ -14,7 +14,7 @@
 //! Time passes when nobody can go on. In half of the runs it also takes part in the draw, as if it were a process: then a
 //! process that could go on waits while timers of others go off. Source of that: the chaos mode of rr.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +117,7 @@ pub struct Drawing {
     /// Steps so far.
     made: u64,
     /// Of processes (PCT), or of the steps that they are about to make (POS).
-    priorities: HashMap<Who, u64>,
+    priorities: FxHashMap<Who, u64>,
     /// Of PCT: at which steps priorities fall, and how low, the next one last.
     changes: Vec<(u64, u64)>,
     /// The next priority of who idles.
@@ -145,7 +145,7 @@ impl Drawing {
             lots,
             numbers,
             made: 0,
-            priorities: HashMap::new(),
+            priorities: FxHashMap::default(),
             changes,
             lowest: LOWERED,
             is_time_drawn,

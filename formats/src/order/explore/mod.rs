@@ -21,7 +21,7 @@ mod tests;
 mod turn;
 mod wire;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::races::with_accesses;
 use super::read::root_of;
@@ -44,13 +44,13 @@ pub struct Explorer {
     /// Runs whose turns have not all been looked at; the newest last.
     open: Vec<Open>,
     /// Turns that no run can make.
-    impossible: HashSet<Box<[Choice]>>,
+    impossible: FxHashSet<Box<[Choice]>>,
     /// Choices of turns whose runs had others: something else decides.
-    missed: HashSet<Beginning>,
+    missed: FxHashSet<Beginning>,
     in_flight: Vec<Flight>,
     next_job: u64,
     /// Receives and accesses of these processes are not turned around.
-    left_out: HashSet<usize>,
+    left_out: FxHashSet<usize>,
     /// Runs of different orders.
     orders: usize,
     has_begun: bool,
@@ -424,7 +424,7 @@ impl Explorer {
 struct Universe {
     /// Without their steps.
     all: Vec<Process>,
-    places: HashMap<Origin, usize>,
+    places: FxHashMap<Origin, usize>,
 }
 
 impl Universe {
@@ -529,7 +529,7 @@ impl Trace {
 #[derive(Default)]
 struct Steps {
     all: Vec<Step>,
-    numbers: HashMap<Step, u32>,
+    numbers: FxHashMap<Step, u32>,
 }
 
 impl Steps {

@@ -1,7 +1,9 @@
 //! What each access to what processes share comes after: of each other process, its last access to the same part of the same
 //! object, if one of the two is a change. Two runs in which each access comes after the same ones have the same order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use super::super::accesses::To;
 use super::super::{Access, Accesses};
@@ -38,14 +40,14 @@ impl Done {
 #[derive(Default)]
 struct Object {
     whole: Done,
-    parts: HashMap<u64, Done>,
+    parts: FxHashMap<u64, Done>,
     any: Done,
 }
 
 /// The accesses that were made so far.
 #[derive(Default)]
 pub(super) struct Made {
-    objects: HashMap<u64, Object>,
+    objects: FxHashMap<u64, Object>,
 }
 
 /// What an access comes after, in the order of the processes.

@@ -10,7 +10,7 @@ mod lines;
 mod lost;
 mod turned;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
 use super::super::{Access, Message, RACES_MAX, Signal, Step, Trace};
@@ -52,7 +52,7 @@ impl Turn {
     }
 
     /// A receive times out, or one of these timers goes off, where something else could go on.
-    pub(super) fn is_early(&self, timers: &HashSet<usize>) -> bool {
+    pub(super) fn is_early(&self, timers: &FxHashSet<usize>) -> bool {
         match self.instead {
             Instead::TimesOut => true,
             Instead::Takes(message) => message.sender().is_some_and(|of| timers.contains(&of)),
@@ -77,13 +77,13 @@ pub(super) struct Analysis<'r> {
     /// All messages to a process, by who sent them or whose end they tell, in their order.
     lines: Lines,
     /// The receives of a process before which messages must come.
-    limits: HashMap<(usize, Message), u32>,
+    limits: FxHashMap<(usize, Message), u32>,
     /// The choices of each process, each with its step.
     choices: Vec<Vec<(usize, Choice)>>,
     /// Where each access stands among the steps of its process.
-    accesses: HashMap<Access, usize>,
+    accesses: FxHashMap<Access, usize>,
     /// Which exit signals could have ended each process.
-    fates: HashMap<usize, Fate>,
+    fates: FxHashMap<usize, Fate>,
 }
 
 /// Where a message stands among its receiver's steps.
@@ -193,7 +193,7 @@ impl<'r> Analysis<'r> {
         };
         let mut turns = Vec::new();
         let mut clock = self.begins(process);
-        let (mut nth, mut lost) = (0, HashSet::new());
+        let (mut nth, mut lost) = (0, FxHashSet::default());
         for (step, made) in steps.iter().enumerate() {
             let ended_by = self.ended_in_receive(process, made);
             let taken = match made {
@@ -350,8 +350,8 @@ struct At {
 }
 
 /// Where messages stand among their receiver's steps.
-fn places(steps: &[Step]) -> HashMap<Message, Place> {
-    let mut places: HashMap<Message, Place> = HashMap::new();
+fn places(steps: &[Step]) -> FxHashMap<Message, Place> {
+    let mut places: FxHashMap<Message, Place> = FxHashMap::default();
     for (at, step) in steps.iter().enumerate() {
         match step {
             Step::Deliver(message) => {
@@ -377,7 +377,7 @@ fn places(steps: &[Step]) -> HashMap<Message, Place> {
 fn choices_of(
     run: &Run,
     process: usize,
-    saw: &HashMap<Access, Saw>,
+    saw: &FxHashMap<Access, Saw>,
     choices: &mut Choices,
 ) -> Vec<(usize, Choice)> {
     let trace = &run.trace;
@@ -404,7 +404,7 @@ fn choices_of(
 }
 
 /// What each access comes after; nothing of those to nothing that is known.
-fn saw(run: &Run, order: &[Access]) -> HashMap<Access, Saw> {
+fn saw(run: &Run, order: &[Access]) -> FxHashMap<Access, Saw> {
     let mut made = Made::default();
     let known = order
         .iter()
@@ -419,8 +419,8 @@ fn saw(run: &Run, order: &[Access]) -> HashMap<Access, Saw> {
 }
 
 /// Where each access stands among the steps of its process.
-fn accesses(trace: &Trace) -> HashMap<Access, usize> {
-    let mut places = HashMap::new();
+fn accesses(trace: &Trace) -> FxHashMap<Access, usize> {
+    let mut places = FxHashMap::default();
     for (of, process) in trace.processes.iter().enumerate() {
         for (step, made) in process.steps.iter().enumerate() {
             if let Step::Accesses(number) = *made {

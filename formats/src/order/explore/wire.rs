@@ -1,10 +1,11 @@
 //! What the command and the emulators of an exploration tell each other.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -330,7 +331,7 @@ pub struct Run {
     pub receivers: Vec<Vec<Option<usize>>>,
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
-    pub timed: HashSet<(usize, u32)>,
+    pub timed: FxHashSet<(usize, u32)>,
     /// The process that made the call, or does what the command asks for.
     pub main: usize,
     /// The number of each process in the answer.
@@ -342,13 +343,13 @@ pub struct Run {
     /// Where processes began to trap exits, and ceased to, in their order.
     pub(super) traps: Vec<Traps<usize>>,
     /// Where processes were that exit signals have ended.
-    pub(super) ended_at: HashMap<usize, EndedAt>,
+    pub(super) ended_at: FxHashMap<usize, EndedAt>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(usize, String)>,
     /// Who has not ended, with the function in which it waits.
     pub waiting: Vec<Waiting>,
     /// Processes that stand for timers.
-    pub(super) timers: HashSet<usize>,
+    pub(super) timers: FxHashSet<usize>,
     /// What of it cannot be turned around.
     pub beyond: Vec<String>,
     /// What its accesses are to.
@@ -366,7 +367,7 @@ pub struct Waiting {
 
 struct Known<'a> {
     answer: &'a Answer,
-    names: HashMap<u64, &'a str>,
+    names: FxHashMap<u64, &'a str>,
 }
 
 impl Names for Known<'_> {
@@ -419,7 +420,7 @@ impl Answer {
             reader.add(Id::Process(access.process), &access.event())?;
         }
         let (mut trace, sites, ids) = reader.end()?;
-        let places: HashMap<u64, usize> =
+        let places: FxHashMap<u64, usize> =
             ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let place = |id: &u64| places.get(id).copied();
         self.say_what_ended(&mut trace, &place);

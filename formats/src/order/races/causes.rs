@@ -4,8 +4,10 @@
 //! told of it. Where it was recorded what accesses are to, an access leads to the next ones that see it: a change to
 //! those of the same part of the same object, a read to the next change.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::signals::{Arrived, OwnSteps, SentSignals};
 use super::super::{
@@ -14,7 +16,7 @@ use super::super::{
 use super::shared::Seen;
 
 /// How many steps of each other process one knows of.
-pub(in super::super) type Clock = Rc<HashMap<usize, usize>>;
+pub(in super::super) type Clock = Rc<FxHashMap<usize, usize>>;
 
 /// What is known at a step of a process.
 #[derive(Clone, Debug)]
@@ -54,31 +56,31 @@ impl Known {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Signals {
     /// Messages of calls of `exit/2`, by their receivers and numbers: which accesses these are.
-    pub(in super::super) messages: HashMap<(usize, u32), Access>,
+    pub(in super::super) messages: FxHashMap<(usize, u32), Access>,
     /// Calls of `exit/2` of which it is asked what was known there.
-    pub(in super::super) calls: HashSet<Access>,
+    pub(in super::super) calls: FxHashSet<Access>,
 }
 
 /// What was known where messages were sent, and where processes ended.
 pub(in super::super) struct Causes {
-    sent: HashMap<Message, Known>,
-    ended: HashMap<usize, Known>,
+    sent: FxHashMap<Message, Known>,
+    ended: FxHashMap<usize, Known>,
     /// What a process's parent knew when it made it, if it has one.
-    begun: HashMap<usize, Option<Known>>,
+    begun: FxHashMap<usize, Option<Known>>,
     /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
-    before_ends: HashSet<(usize, u32)>,
+    before_ends: FxHashSet<(usize, u32)>,
     signals: Signals,
     /// What has ended processes, where its cause is among the steps.
-    ended_by: HashMap<usize, Signal>,
+    ended_by: FxHashMap<usize, Signal>,
     /// What was known at the accesses that have ended processes, or sent messages.
-    signalled: HashMap<Access, Known>,
+    signalled: FxHashMap<Access, Known>,
     /// What has become of exit signals, where these were recorded.
     pub(super) arrived: Arrived,
     /// What was known where they were sent.
-    sent_signals: HashMap<SignalAt, Known>,
+    sent_signals: FxHashMap<SignalAt, Known>,
     /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
     /// which accesses look for processes.
-    gone: HashMap<(usize, u32), Known>,
+    gone: FxHashMap<(usize, u32), Known>,
     /// Where a process was found to be gone of which no message tells that: who found it, and the process.
     gone_untold: Vec<(usize, Option<usize>, Known)>,
     /// Accesses that see each other, where what they are to is known.
@@ -245,15 +247,15 @@ struct Walk<'t> {
     causes: Causes,
     clocks: Vec<Clock>,
     next: Vec<usize>,
-    waiting: HashMap<Need, Vec<usize>>,
+    waiting: FxHashMap<Need, Vec<usize>>,
     /// Processes whose ends are among the steps.
     ends: Vec<bool>,
     /// The object that tells of the end of each process, once it has ended.
-    over: HashMap<u64, usize>,
+    over: FxHashMap<u64, usize>,
     /// The exit signals that each process has still to send, each with its place among the steps; the last one first.
     to_send: Vec<Vec<(usize, SignalAt)>>,
     /// Of each process, where it found another one to be gone; the first that no message was delivered of yet first.
-    found_gone: HashMap<(usize, Option<usize>), VecDeque<Known>>,
+    found_gone: FxHashMap<(usize, Option<usize>), VecDeque<Known>>,
 }
 
 impl<'t> Walk<'t> {
@@ -270,26 +272,26 @@ impl<'t> Walk<'t> {
             made: vec![0; trace.processes.len()],
             goes_on: vec![false; trace.processes.len()],
             causes: Causes {
-                sent: HashMap::new(),
-                ended: HashMap::new(),
-                begun: HashMap::new(),
-                before_ends: HashSet::new(),
+                sent: FxHashMap::default(),
+                ended: FxHashMap::default(),
+                begun: FxHashMap::default(),
+                before_ends: FxHashSet::default(),
                 signals,
                 ended_by: trace.ended_by().collect(),
-                signalled: HashMap::new(),
+                signalled: FxHashMap::default(),
                 arrived: Arrived::of(trace, sent),
-                sent_signals: HashMap::new(),
-                gone: HashMap::new(),
+                sent_signals: FxHashMap::default(),
+                gone: FxHashMap::default(),
                 gone_untold: Vec::new(),
                 seen: Seen::default(),
             },
             clocks: vec![Clock::default(); trace.processes.len()],
             next: vec![0; trace.processes.len()],
-            waiting: HashMap::new(),
+            waiting: FxHashMap::default(),
             ends: processes.map(|one| one.has_ended()).collect(),
-            over: HashMap::new(),
+            over: FxHashMap::default(),
             to_send: to_send(trace, sent),
-            found_gone: HashMap::new(),
+            found_gone: FxHashMap::default(),
         }
     }
 

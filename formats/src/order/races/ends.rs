@@ -4,7 +4,7 @@
 //! the signal that has ended a process could have ended it before a step that shows to others, another one could have come
 //! before its end, and one that has become a message could have come before it trapped exits.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::super::signals::{OwnSteps, SentSignal};
 use super::super::{Access, At, Message, Process, SignalAt, Site, Sites, Step, Trace};
@@ -84,7 +84,7 @@ impl Receiver<'_> {
         let Some(known) = self.known(signal) else {
             return;
         };
-        let mut last: HashMap<Option<&Site>, (usize, Act)> = HashMap::new();
+        let mut last: FxHashMap<Option<&Site>, (usize, Act)> = FxHashMap::default();
         let steps = self.it.steps.iter().enumerate().skip(known);
         for (step, made) in steps.take_while(|(_, made)| !made.is_exit()) {
             let before = match *made {

@@ -3,7 +3,9 @@
 //! A process that was gone when it was monitored or linked to could have been there still, unless something had told of its
 //! end. One that was there could have been gone already, unless its end depends on what came behind the monitor.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use super::super::signals::{Arrived, OwnSteps, SentSignals};
 use super::super::{Message, Process, Sites, Step, Told, Trace};
@@ -62,7 +64,7 @@ struct Watcher<'r> {
     process: usize,
     /// Where it has asked for them, by the numbers of messages: an end that knows of fewer of its steps does not depend on
     /// what came behind.
-    watches: HashMap<u32, usize>,
+    watches: FxHashMap<u32, usize>,
     causes: &'r Causes,
     trace: &'r Trace,
 }
@@ -95,7 +97,7 @@ fn watches(
     process: usize,
     arrived: &Arrived,
     sent: &SentSignals,
-) -> HashMap<u32, usize> {
+) -> FxHashMap<u32, usize> {
     let own = OwnSteps::of_process(it);
     let mut asked: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
     let signals = sent.of(process);
@@ -116,7 +118,7 @@ fn watches(
         }
     }
     asked.values_mut().for_each(|all| all.reverse());
-    let mut watches = HashMap::new();
+    let mut watches = FxHashMap::default();
     for step in &it.steps {
         let Step::Deliver(Message::Told(told)) = step else {
             continue;

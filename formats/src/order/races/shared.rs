@@ -4,7 +4,9 @@
 //! first to the second: no message, spawn or end, and no third access that sees the first one and is seen by the second.
 //! Source: the reversible races of dynamic partial order reduction (Flanagan and Godefroid).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use super::super::accesses::To;
 use super::super::{Access, Accesses, Common, Step, Trace};
@@ -126,7 +128,7 @@ struct History {
 #[derive(Debug, Default)]
 struct Object {
     whole: History,
-    parts: HashMap<u64, History>,
+    parts: FxHashMap<u64, History>,
     /// Changes of parts, and reads of parts, since the last change of the whole.
     parts_changed: Last,
     parts_read: Last,
@@ -135,13 +137,13 @@ struct Object {
 /// Accesses that see each other.
 #[derive(Debug, Default)]
 pub(in super::super) struct Seen {
-    objects: HashMap<u64, Object>,
+    objects: FxHashMap<u64, Object>,
     /// The accesses of other processes that an access sees.
-    before: HashMap<Access, Vec<Access>>,
+    before: FxHashMap<Access, Vec<Access>>,
     /// Where the accesses are that see this one: processes, and places among their steps.
-    after: HashMap<Access, Vec<(usize, usize)>>,
+    after: FxHashMap<Access, Vec<(usize, usize)>>,
     /// What is known at an access that sees some of others.
-    known: HashMap<Access, Known>,
+    known: FxHashMap<Access, Known>,
     /// All accesses, in an order in which they can have been made.
     order: Vec<Access>,
     races: Vec<Race>,
@@ -281,7 +283,7 @@ impl Seen {
         turned: Option<&Accessed>,
     ) -> Vec<Step> {
         let mut told = Vec::with_capacity(steps.len());
-        let mut after: HashMap<usize, u64> = HashMap::new();
+        let mut after: FxHashMap<usize, u64> = FxHashMap::default();
         let (mut made, mut counted) = (0, 0);
         for step in steps {
             match step {

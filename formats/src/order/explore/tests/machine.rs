@@ -2,7 +2,9 @@
 
 mod follow;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::accesses::{Object, To};
 use super::super::super::{Access, Accesses, Message, Origin, Process, Signal, Step, Told, Trace};
@@ -125,7 +127,7 @@ pub(super) struct Machine<'p> {
     held: Vec<VecDeque<Item>>,
     steps: Vec<Vec<Step>>,
     receivers: Vec<Vec<Option<usize>>>,
-    timed: HashSet<(usize, u32)>,
+    timed: FxHashSet<(usize, u32)>,
     /// All accesses to the table, in their order.
     table: Vec<(Access, To)>,
     /// How many each process has made.
@@ -144,7 +146,7 @@ pub(super) struct Machine<'p> {
     is_trapping: Vec<bool>,
     traps: Vec<Traps<usize>>,
     exit_calls: Vec<ExitCall<usize>>,
-    ended_at: HashMap<usize, EndedAt>,
+    ended_at: FxHashMap<usize, EndedAt>,
 }
 
 fn link_of(one: usize, other: usize) -> (usize, usize) {
@@ -168,7 +170,7 @@ impl<'p> Machine<'p> {
             held: vec![VecDeque::new(); n],
             steps: vec![Vec::new(); n],
             receivers: vec![Vec::new(); n],
-            timed: HashSet::new(),
+            timed: FxHashSet::default(),
             table: Vec::new(),
             made: vec![0; n],
             accesses: Accesses::default(),
@@ -181,7 +183,7 @@ impl<'p> Machine<'p> {
             is_trapping: vec![false; n],
             traps: Vec::new(),
             exit_calls: Vec::new(),
-            ended_at: HashMap::new(),
+            ended_at: FxHashMap::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! A signal is in its receiver's queue when it has been sent. It ends a process that does not trap exits wherever that one
 //! is, and so before each of its steps; but none takes a message that was sent behind the signal.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::super::super::races::Known;
 use super::super::super::{Message, Signal, Step};
@@ -28,8 +28,8 @@ pub(super) struct Fate {
 
 impl Fate {
     /// Of each process that such signals were sent to.
-    pub(super) fn all_of(run: &Run) -> HashMap<usize, Fate> {
-        let mut all = HashMap::<usize, Vec<Kill>>::new();
+    pub(super) fn all_of(run: &Run) -> FxHashMap<usize, Fate> {
+        let mut all = FxHashMap::<usize, Vec<Kill>>::default();
         let place = |at: usize, number| place_of(&run.trace.processes[at].steps, number);
         for watch in run.watches.iter().filter(|it| it.is_link && it.fails) {
             all.entry(watch.by).or_default().push(Kill {

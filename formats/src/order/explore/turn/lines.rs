@@ -1,6 +1,8 @@
 //! All messages to each process, also those that it did not look at.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::races::{Causes, Signals};
 use super::super::super::{Access, Message, Step, Told};
@@ -12,7 +14,7 @@ pub(super) type Lines = Vec<BTreeMap<Option<usize>, Vec<Message>>>;
 /// All messages to each process, by their senders: those that came in the order in which they did, and then the others.
 pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
     let mut lines = vec![BTreeMap::<_, Vec<_>>::new(); run.trace.processes.len()];
-    let mut came = HashSet::new();
+    let mut came = FxHashSet::default();
     for (at, process) in run.trace.processes.iter().enumerate() {
         for step in &process.steps {
             if let Step::Deliver(message) = step {
@@ -65,7 +67,7 @@ impl Untold {
 
 pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     let mut all = Vec::new();
-    let mut next = HashMap::<usize, u32>::new();
+    let mut next = FxHashMap::<usize, u32>::default();
     let mut add = |to: usize, of: usize, exit, until, call| {
         let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
         let number = next.entry(to).or_insert_with(last);
@@ -110,7 +112,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
 
 /// Adds what would have told processes of others that were gone, where a signal that had come before ended them.
 pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
-    let mut next = HashMap::<usize, u32>::new();
+    let mut next = FxHashMap::<usize, u32>::default();
     for (to, of, known) in causes.gone_untold().to_vec() {
         if run.trace.processes[to].ended_by().is_none() {
             continue;

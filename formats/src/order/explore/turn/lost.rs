@@ -3,7 +3,7 @@
 //! Where a process gives up a link behind the end of the other one, the signal has come by then, and is a message, or it comes
 //! later, and is lost.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::super::super::{Message, Signal, Step};
 use super::{Analysis, Clock};
@@ -15,7 +15,7 @@ impl Analysis<'_> {
         process: usize,
         step: &Step,
         clock: &Clock,
-        lost: &mut HashSet<usize>,
+        lost: &mut FxHashSet<usize>,
     ) {
         let Step::Accesses(number) = *step else {
             return;
@@ -40,7 +40,7 @@ impl Analysis<'_> {
         &self,
         process: usize,
         message: Message,
-        lost: &HashSet<usize>,
+        lost: &FxHashSet<usize>,
     ) -> bool {
         let mut lost = lost.iter();
         lost.any(|of| self.causes.is_of_signal(process, message, Signal::End(*of)))
@@ -52,7 +52,7 @@ impl Analysis<'_> {
         let mut processes = self.run.trace.processes.iter().enumerate();
         processes.any(|(process, made)| {
             let mut clock = self.begins(process);
-            let (mut lost, mut nth) = (HashSet::new(), 0);
+            let (mut lost, mut nth) = (FxHashSet::default(), 0);
             made.steps.iter().any(|step| {
                 let waits = match step {
                     Step::Receive(message) => {

@@ -1,6 +1,6 @@
 //! What a turn leads to: the log of a run that does something else there, and what is known of such a run before it is made.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::super::super::accesses::To;
 use super::super::super::races::join;
@@ -226,7 +226,7 @@ impl Analysis<'_> {
     /// have sent before. It comes in the order in which it did, but what a turned receive takes comes before all that this
     /// receive may have a clause for.
     fn deliveries(&self, process: usize, steps: &[Step], turn: Option<&Turn>) -> Vec<Message> {
-        let received: HashSet<Message> = steps
+        let received: FxHashSet<Message> = steps
             .iter()
             .filter_map(|step| match step {
                 Step::Receive(message) => Some(*message),
