@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Error;
 use super::id::{Id, NameId};
 use super::layout::{Check, words_of};
@@ -164,7 +166,7 @@ pub(super) fn check(first: u64, payload: &[u64]) -> u64 {
 }
 
 /// A function with its names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Function {
     /// The module, unquoted.
     pub module: String,

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use beamline_formats::chance;
 use beamline_formats::order::{self, Answer, Ask, Call, Lots, Reply, Scenario, Trace};
+use beamline_formats::ring::Function;
 use beamline_formats::variable::Variable as _;
 use tempfile::TempDir;
 
@@ -21,7 +22,7 @@ pub(super) struct Machine {
     pub(super) workers: Vec<Worker>,
     pub(super) guard: Guard,
     launch: Option<thread::JoinHandle<()>>,
-    modules: Modules,
+    needs: AllNeed,
     is_loud: bool,
     has_call: bool,
     _folder: TempDir,
@@ -30,23 +31,41 @@ pub(super) struct Machine {
 /// One of the processes that make runs.
 pub(super) struct Worker {
     stream: UnixStream,
-    modules: Modules,
-    /// Those of the modules that it has loaded.
-    loaded: BTreeSet<String>,
+    all_need: AllNeed,
+    /// What of that it has.
+    has: Needs,
     is_loud: bool,
     /// When runs are ended, however far they are.
     pub(super) deadline: Option<Instant>,
 }
 
-/// The modules that runs have loaded. Every worker loads them before its next run: to load a module takes messages and
-/// accesses that no prefix has, which a run behind a prefix cannot make.
+/// What runs have loaded and compiled, which every worker loads and compiles before its next run.
+///
+/// To load a module takes messages and accesses that no prefix has, which a run behind a prefix cannot make. To compile a
+/// function takes time, of each run again.
 #[derive(Clone, Default)]
-struct Modules(Arc<Mutex<BTreeSet<String>>>);
+struct AllNeed(Arc<Mutex<Needs>>);
 
-impl Modules {
-    fn all(&self) -> MutexGuard<'_, BTreeSet<String>> {
+#[derive(Default)]
+struct Needs {
+    modules: BTreeSet<String>,
+    functions: BTreeSet<Function>,
+}
+
+impl AllNeed {
+    fn lock(&self) -> MutexGuard<'_, Needs> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What `all` has and `some` of it lacks, which has it from then on.
+fn take_lacking<T: Ord + Clone>(all: &BTreeSet<T>, some: &mut BTreeSet<T>) -> Vec<T> {
+    if all.len() == some.len() {
+        return Vec::new();
+    }
+    let lacking: Vec<T> = all.difference(some).cloned().collect();
+    some.extend(lacking.iter().cloned());
+    lacking
 }
 
 enum News {
@@ -133,7 +152,7 @@ impl Machine {
             workers: Vec::new(),
             guard,
             launch: Some(launched),
-            modules: Modules::default(),
+            needs: AllNeed::default(),
             is_loud,
             has_call: call.is_some(),
             _folder: folder,
@@ -144,7 +163,7 @@ impl Machine {
 
     /// The modules that runs have loaded.
     pub(super) fn modules(&self) -> Vec<String> {
-        self.modules.all().iter().cloned().collect()
+        self.needs.lock().modules.iter().cloned().collect()
     }
 
     fn wait_for_workers(&mut self, workers: u32, news: &Receiver<News>) -> Result<(), String> {
@@ -159,8 +178,8 @@ impl Machine {
                     }
                     self.workers.push(Worker {
                         stream,
-                        modules: self.modules.clone(),
-                        loaded: BTreeSet::new(),
+                        all_need: self.needs.clone(),
+                        has: Needs::default(),
                         is_loud: self.is_loud,
                         deadline: None,
                     });
@@ -225,7 +244,7 @@ impl Worker {
     /// # Errors
     /// One line: the worker has ended.
     pub(super) fn prepare(&mut self, modules: &[String]) -> Result<(), String> {
-        self.modules.all().extend(modules.iter().cloned());
+        self.all_need.lock().modules.extend(modules.iter().cloned());
         for _ in 0..ROUNDS {
             let (_, is_last) = self.run_once("", false, None)?;
             if is_last {
@@ -242,40 +261,43 @@ impl Worker {
         is_loud: bool,
         lots: Option<Lots>,
     ) -> Result<(Answer, bool), String> {
-        self.load()?;
+        self.get_what_lacks()?;
         let ask = Ask::Run {
             prefix: prefix.to_owned(),
             is_loud,
             lots,
             time: self.deadline.map(|end| end - chance::now().min(end)),
         };
-        let Reply::Ran(answer) = self.ask(&ask)? else {
+        let Reply::Ran(mut answer) = self.ask(&ask)? else {
             return Err("a worker has answered what it was not asked".to_owned());
         };
-        let loads = answer.loads();
-        let news: Vec<&str> = loads
-            .filter(|module| !self.loaded.contains(*module))
+        let loads = answer.loads().map(str::to_owned);
+        let news: Vec<String> = loads
+            .filter(|module| !self.has.modules.contains(module))
             .collect();
         let is_last = news.is_empty();
-        self.modules
-            .all()
-            .extend(news.into_iter().map(str::to_owned));
+        let mut needs = self.all_need.lock();
+        needs.modules.extend(news);
+        needs
+            .functions
+            .append(&mut answer.compiled.drain(..).collect());
+        drop(needs);
         Ok((*answer, is_last))
     }
 
-    /// Loads the modules that it lacks.
-    fn load(&mut self) -> Result<(), String> {
-        let lacks: Vec<String> = self
-            .modules
-            .all()
-            .difference(&self.loaded)
-            .cloned()
-            .collect();
-        if lacks.is_empty() {
-            return Ok(());
+    /// Loads the modules that it lacks, and compiles the functions.
+    fn get_what_lacks(&mut self) -> Result<(), String> {
+        let all = self.all_need.lock();
+        let modules = take_lacking(&all.modules, &mut self.has.modules);
+        let functions = take_lacking(&all.functions, &mut self.has.functions);
+        drop(all);
+        if !modules.is_empty() {
+            self.ask(&Ask::Load(modules))?;
         }
-        self.loaded.extend(lacks.iter().cloned());
-        self.ask(&Ask::Load(lacks)).map(drop)
+        if !functions.is_empty() {
+            self.ask(&Ask::Compile(functions))?;
+        }
+        Ok(())
     }
 
     fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {

@@ -20,7 +20,8 @@ use crate::hash::HashMap;
 use crate::heap::{Heap, RESERVED_WORDS};
 use crate::interp::native::word_at;
 use crate::loader::module::{Module, module_at};
-use crate::term::CodeAddress;
+use crate::process::explored;
+use crate::term::{Atom, CodeAddress};
 
 /// Held by whoever compiles: a function is compiled once.
 static COMPILING: Mutex<()> = Mutex::new(());
@@ -41,6 +42,17 @@ pub(super) fn compile(address: CodeAddress) -> u64 {
     native::native(address).expect("an instruction of the function")
 }
 
+/// Compiles this function, unless it is compiled or not there.
+pub(crate) fn compile_now(module: &Module, function: Atom, arity: u8) {
+    let _compiling = COMPILING.lock();
+    let Some(entry) = module.find(function, arity) else {
+        return;
+    };
+    if native::is_on() && module.word(entry, head::BODY).load(Ordering::SeqCst) == 0 {
+        compile_function(module, entry);
+    }
+}
+
 /// Compiles the function with this entry, for the processes to run.
 fn compile_function(module: &Module, entry: u32) {
     let compiled = function(module, entry);
@@ -48,6 +60,7 @@ fn compile_function(module: &Module, entry: u32) {
     let start = start.expect("256 MB are enough for compiled code");
     perf::function(module, entry, &compiled, start);
     listing::function(module, entry, &compiled);
+    explored::compiled(module.mfa(entry));
     let body = start + PROLOGUE_BYTES;
     module.word(entry, head::BODY).store(body, Ordering::SeqCst);
     native::lead_entry(

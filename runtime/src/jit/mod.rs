@@ -53,6 +53,7 @@ use crate::sys::signal;
 use crate::trace;
 
 pub(crate) use crate::code::native::is_on;
+pub(crate) use compile::compile_now;
 pub use listing::native_code;
 
 /// Has all code of this machine compiled, and `perf` told of it. Nothing has been loaded yet.

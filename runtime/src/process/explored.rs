@@ -15,8 +15,9 @@ use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
 use super::order::Told;
-use super::{Process, init_pid, lookup};
+use super::{Process, init_pid, lookup, table};
 use crate::hash::{HashMap, HashSet};
+use crate::loader::module::Mfa;
 use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
@@ -28,8 +29,8 @@ pub(crate) use timers::{
     starts_timer, tell_timers_left, timer_is_cancelled,
 };
 pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
+pub(crate) use traps::{all_trapping, is_to_trap, looks_for_exiting};
 pub(in crate::process) use traps::{calls_exit, exit_arrives, settle};
-pub(crate) use traps::{is_to_trap, looks_for_exiting, traps_from_the_beginning};
 pub(crate) use watches::{
     Watch, asks_alive, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked,
     looks_for_peer, monitors,
@@ -99,6 +100,8 @@ pub(crate) struct Kept {
     nameless: HashSet<Pid>,
     /// What of the run cannot be turned around.
     pub(crate) beyond: Vec<String>,
+    /// The functions that were compiled in it.
+    pub(crate) compiled: Vec<Mfa>,
 }
 
 /// A run of more steps never ends.
@@ -150,10 +153,11 @@ pub(crate) fn waiting() -> Option<Pid> {
     (word != 0).then_some(Pid(word))
 }
 
-/// A run begins, in which `main` makes the call.
-pub(crate) fn begin(main: Pid) {
+/// A run begins, in which `main` makes the call. These processes trap exits.
+pub(crate) fn begin(main: Pid, trapping: &[Pid]) {
     let mut kept = Kept {
         main: Some(main),
+        traps: trapping.iter().map(|pid| (*pid, 0, true)).collect(),
         ..Kept::default()
     };
     kept.alive.insert(main);
@@ -190,12 +194,19 @@ pub(crate) fn is_main_gone() -> bool {
 pub(crate) fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
     let guard = pin();
     let shared = lookup(pid, &guard)?;
-    // SAFETY: S1: this is the only thread, and a process with a time slice is not at home.
-    let p = unsafe { shared.take_home() }?;
-    let result = with(&p);
-    // SAFETY: S1: as before.
-    unsafe { shared.put_home(p) };
-    Some(result)
+    // SAFETY: S1: this is the only thread, and who only looks at a process begins none of its time slices.
+    Some(with(unsafe { shared.resting() }?))
+}
+
+/// Calls `with` with each process that rests, in a run or before its fork.
+pub(crate) fn each_resting(mut with: impl FnMut(&Process)) {
+    let guard = pin();
+    for shared in table().iter(&guard) {
+        // SAFETY: S1: as above.
+        if let Some(process) = unsafe { shared.resting() } {
+            with(process);
+        }
+    }
 }
 
 /// A step.
@@ -300,6 +311,11 @@ pub(crate) fn returns(p: &Process, result: RawTerm) {
             kept.result = Some(result.display_cut(PARTS).to_string());
         }
     });
+}
+
+/// A function has been compiled.
+pub(crate) fn compiled(mfa: Mfa) {
+    kept(|kept| kept.compiled.push(mfa));
 }
 
 /// A process ends.

@@ -323,6 +323,16 @@ impl ProcShared {
         unsafe { (*self.home.get()).as_deref_mut() }
     }
 
+    /// The process, if it rests.
+    ///
+    /// # Safety
+    /// S1: the thread is the only one of its process of the operating system, and begins no time slice of it as long as it
+    /// has the reference.
+    pub(crate) unsafe fn resting(&self) -> Option<&Process> {
+        // SAFETY: S1.
+        unsafe { (*self.home.get()).as_deref() }
+    }
+
     /// See [`RunState::runs_unawares`].
     pub(crate) fn runs_unawares(&self) -> bool {
         self.run_state.runs_unawares()

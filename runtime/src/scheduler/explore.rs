@@ -15,19 +15,20 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::order::{self, Answer, Ask, Call, End, Lots, Reply, Scenario, Trace};
+use beamline_formats::ring::Function;
 use beamline_formats::variable::Variable as _;
 
 use super::{Scheduler, add, turns};
 use crate::code::entry::find_export;
 use crate::code::native;
+use crate::jit;
+use crate::loader::module::versions;
 use crate::process::dirty_queues::{KINDS, queue_of};
-use crate::process::explored::with_resting;
+use crate::process::explored::{each_resting, with_resting};
 use crate::process::order::{RECORDED, ask, is_followed};
 use crate::process::registry::{Named, whereis};
 use crate::process::turns::wait_for_signals;
-use crate::process::{
-    Newborn, Process, SpawnOptions, explored, lookup, make_first, replay, spawn_first, table,
-};
+use crate::process::{Newborn, SpawnOptions, explored, lookup, make_first, replay, spawn_first};
 use crate::sched::{machine, ptab};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
@@ -35,6 +36,7 @@ use crate::sys::fork::{
     Captured, LATE, close_input, end_after, end_by_itself, fork, ignore_keys, leave, mute, wait,
 };
 use crate::sys::halt::{self, Exit};
+use crate::sys::memory::region;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
 
@@ -70,6 +72,8 @@ const ANSWERED: i32 = 86;
 struct Own {
     /// The process that is to make the call.
     main: Option<Newborn>,
+    /// The processes that trap exits.
+    trapping: Vec<Pid>,
     /// What a run of the whole program prints.
     printed: Option<Captured>,
     /// It is seen what the run prints.
@@ -323,7 +327,10 @@ impl Scheduler {
     /// A worker has nothing to run: makes what it is asked for.
     fn work(&self) -> bool {
         self.forget_timers();
-        let mut socket = OWN.with_borrow_mut(|own| own.socket.take());
+        let mut socket = OWN.with_borrow_mut(|own| {
+            own.trapping = explored::all_trapping();
+            own.socket.take()
+        });
         let Some(socket) = socket.as_mut() else {
             leave(1)
         };
@@ -341,6 +348,10 @@ impl Scheduler {
                 Ask::Load(modules) => {
                     modules.iter().for_each(|module| load(module));
                     break true;
+                }
+                Ask::Compile(functions) => {
+                    functions.iter().for_each(compile);
+                    is_ready = true;
                 }
                 Ask::Run {
                     prefix,
@@ -387,14 +398,16 @@ impl Scheduler {
     /// This process is a run from now on.
     fn begin_run(&self, prefix: &str, is_loud: bool, lots: Option<Lots>) {
         become_(Role::Runs);
+        // Without one, it is slower.
+        let _ = region::begin();
         native::has_forked();
         if !is_loud && mute().is_err() {
             leave(3);
         }
-        let main = OWN.with_borrow_mut(|own| {
+        let (main, trapping) = OWN.with_borrow_mut(|own| {
             own.reductions = reductions();
             own.is_loud = is_loud;
-            own.main.take()
+            (own.main.take(), std::mem::take(&mut own.trapping))
         });
         let waiting = explored::waiting();
         if waiting.is_some() && capture().is_err() {
@@ -404,10 +417,7 @@ impl Scheduler {
             leave(3)
         };
         ask(RECORDED);
-        explored::begin(pid);
-        for pid in all_pids() {
-            with_resting(pid, explored::traps_from_the_beginning);
-        }
+        explored::begin(pid, &trapping);
         if !prefix.is_empty() {
             match prefix.parse::<Trace>() {
                 Ok(trace) => {
@@ -517,18 +527,13 @@ fn wake(pid: Pid) {
     }
 }
 
-/// The pids of all processes.
-fn all_pids() -> Vec<Pid> {
-    let guard = ptab::pin();
-    table().iter(&guard).map(|shared| shared.pid()).collect()
-}
-
 /// Whether a process waits for a step of its prefix.
 fn has_unfinished() -> bool {
-    is_followed()
-        && all_pids()
-            .into_iter()
-            .any(|pid| with_resting(pid, Process::unfinished).flatten().is_some())
+    let mut has = false;
+    if is_followed() {
+        each_resting(|process| has |= process.unfinished().is_some());
+    }
+    has
 }
 
 /// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.
@@ -569,6 +574,18 @@ fn load(module: &str) {
         |heap| heap.list(&[module.term()]),
         &SpawnOptions::default(),
     );
+}
+
+/// Compiles a function, if it is there.
+fn compile(function: &Function) {
+    let Function {
+        module,
+        name,
+        arity,
+    } = function;
+    if let Some(module) = versions(Atom::new(module)).current {
+        jit::compile_now(&module, Atom::new(name), *arity);
+    }
 }
 
 /// All processes follow the prefix, those that are there already too.

@@ -136,8 +136,7 @@ impl Table {
         let slot = &self.chunks[index / CHUNK];
         let mut chunk = slot.load(Ordering::Relaxed);
         if chunk.is_null() {
-            let fresh: Box<Chunk> = Box::new(std::array::from_fn(|_| UnsafeCell::new(None)));
-            chunk = Box::into_raw(fresh);
+            chunk = Box::into_raw(new_chunk());
             slot.store(chunk, Ordering::Release);
         }
         let entry = Entry {
@@ -153,6 +152,13 @@ impl Table {
         self.len.store(index + 1, Ordering::Release);
         index as u32
     }
+}
+
+/// It is apart because it may lie on the stack first, whose pages are touched by whoever calls the function.
+#[cold]
+#[inline(never)]
+fn new_chunk() -> Box<Chunk> {
+    Box::new(std::array::from_fn(|_| UnsafeCell::new(None)))
 }
 
 /// The hash of a name as `erlang:phash2/1` defines it.

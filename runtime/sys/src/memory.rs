@@ -9,6 +9,8 @@
 //! Source: `erts_alc_fatal_error()` in `erl_alloc.c`, OTP 29.
 #![expect(unsafe_code, reason = "an allocator")]
 
+pub mod region;
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::io::Write;
@@ -169,28 +171,68 @@ impl<A: GlobalAlloc> OrEnd<A> {
         }
         ptr
     }
+
+    /// Gives a block another size that is given back to nobody.
+    ///
+    /// # Safety
+    /// As [`GlobalAlloc::realloc`].
+    #[cold]
+    unsafe fn move_out(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if region::resize_last(ptr, layout, new_size) {
+            return ptr;
+        }
+        // SAFETY: by contract, the size is one that a layout can have.
+        let new =
+            unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: by contract, both have so many bytes; the new block is nobody else's.
+            unsafe { ptr.copy_to_nonoverlapping(new, new_size.min(layout.size())) };
+        }
+        new
+    }
 }
 
-// SAFETY: `A` keeps the contract; M1: where it gives nothing there is no return, or a null pointer.
+// SAFETY: `A` keeps the contract, and a region does (RG1, RG2); M1: where they give nothing there is no return, or a null
+// pointer.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for OrEnd<A> {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if region::is_open()
+            && let Some(block) = region::take(layout)
+        {
+            return block;
+        }
         // SAFETY: by contract.
         self.checked("allocate", layout.size(), |a| unsafe { a.alloc(layout) })
     }
+    #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if region::is_open()
+            && let Some(block) = region::take(layout)
+        {
+            return block;
+        }
         // SAFETY: by contract.
         self.checked("allocate", layout.size(), |a| unsafe {
             a.alloc_zeroed(layout)
         })
     }
+    #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if region::keeps(ptr) {
+            // SAFETY: by contract.
+            return unsafe { self.move_out(ptr, layout, new_size) };
+        }
         // SAFETY: by contract.
         self.checked("reallocate", new_size, |a| unsafe {
             a.realloc(ptr, layout, new_size)
         })
     }
+    #[inline]
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: by contract.
-        unsafe { self.0.dealloc(ptr, layout) }
+        if !region::keeps(ptr) {
+            // SAFETY: by contract.
+            unsafe { self.0.dealloc(ptr, layout) }
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::super::read::{Names, Reader};
 use super::super::request::claim;
 use super::super::{Access, Accesses, Message, Signal, Site, Step, Trace};
 use super::lots::Lots;
-use crate::ring::{Event, Id, NameId};
+use crate::ring::{Event, Function, Id, NameId};
 use crate::variable::Variable;
 
 /// What an emulator is to run again and again.
@@ -116,6 +116,8 @@ pub enum Ask {
     },
     /// Load these modules, so that no run has to.
     Load(Vec<String>),
+    /// Compile these functions, so that no run has to.
+    Compile(Vec<Function>),
 }
 
 /// What a worker answers.
@@ -167,6 +169,8 @@ pub struct Answer {
     pub beyond: Vec<String>,
     /// How many steps were drawn by lot.
     pub drawn: u64,
+    /// The functions that were compiled in it.
+    pub compiled: Vec<Function>,
     /// How it ended.
     pub end: End,
 }
@@ -296,8 +300,7 @@ const LENGTH_MAX: u32 = 1 << 30;
 /// # Errors
 /// The system's.
 pub fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
-    let mut bytes = vec![0; 4];
-    serde_json::to_writer(&mut bytes, message)?;
+    let mut bytes = postcard::to_extend(message, vec![0; 4]).map_err(io::Error::other)?;
     let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
     bytes[..4].copy_from_slice(&length.to_le_bytes());
     to.write_all(&bytes)
@@ -319,7 +322,9 @@ pub fn receive<T: for<'d> Deserialize<'d>>(from: &mut impl Read) -> io::Result<O
     }
     let mut bytes = vec![0; length as usize];
     from.read_exact(&mut bytes)?;
-    Ok(Some(serde_json::from_slice(&bytes)?))
+    postcard::from_bytes(&bytes)
+        .map(Some)
+        .map_err(io::Error::other)
 }
 
 /// A run, as its trace.

@@ -10,7 +10,7 @@ use super::super::access::{Access, ObjectsOf, Part, Shared, Touch};
 use super::super::signal::ExitSignal;
 use super::super::{Control, Process};
 use super::watches::{end_of, looks_for};
-use super::{Kept, is_on, kept};
+use super::{Kept, each_resting, is_on, kept};
 use crate::term::{Pid, Term, am};
 
 /// What stands for whether each process traps exits.
@@ -43,11 +43,11 @@ pub(crate) fn is_to_trap(p: &Process, traps: bool) -> Result<(), Control<'static
     Ok(())
 }
 
-/// When the run begins, `p` traps exits.
-pub(crate) fn traps_from_the_beginning(p: &Process) {
-    if p.flags.get().trap_exit {
-        kept(|kept| kept.traps.push((p.pid(), 0, true)));
-    }
+/// The processes that trap exits where no run has begun yet.
+pub(crate) fn all_trapping() -> Vec<Pid> {
+    let mut all = Vec::new();
+    each_resting(|p| all.extend(p.flags.get().trap_exit.then(|| p.pid())));
+    all
 }
 
 impl Kept {

@@ -1,12 +1,12 @@
 //! What a run tells when it has ended: its steps, and what is known of its processes.
 
 use beamline_formats::order::{Answer, End, Ended, ExitCall, PROGRAMS, SharedAccess, Traps, Watch};
-use beamline_formats::ring::NameId;
+use beamline_formats::ring::{Function, NameId};
 
-use super::{all_pids, printed};
+use super::printed;
 use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
-use crate::process::explored::with_resting;
+use crate::process::explored::{each_resting, with_resting};
 use crate::process::order::Told;
 use crate::process::registry::{Named, name_of};
 use crate::process::{Process, explored, init_pid, replay};
@@ -21,22 +21,14 @@ pub(super) fn of(end: End) -> Answer {
         explored::is_beyond(PROGRAMS);
     }
     explored::tell_timers_left();
-    let pids = all_pids();
-    let unfinished = unfinished(&pids);
+    let unfinished = tell_rest();
     let place = |pid: &Pid| with_resting(*pid, place_of);
-    let alive = explored::with_alive(|alive| {
-        pids.iter()
-            .filter(|pid| alive.contains(pid))
-            .copied()
-            .collect::<Vec<_>>()
-    });
+    let mut alive = explored::with_alive(|alive| alive.iter().copied().collect::<Vec<_>>());
+    alive.sort_unstable_by_key(|pid| pid.0);
     let waiting = alive
         .iter()
         .filter_map(|pid| Some((word(*pid), place(pid)?)))
         .collect();
-    for pid in &pids {
-        with_resting(*pid, Process::tell_untold);
-    }
     let lacks_accesses = replay::lacks_accesses();
     let kept = explored::end();
     let watches = watches(&kept);
@@ -79,7 +71,17 @@ pub(super) fn of(end: End) -> Answer {
         result: printed().or(kept.result),
         beyond: kept.beyond,
         drawn: turns::drawn(),
+        compiled: kept.compiled.into_iter().map(named).collect(),
         end,
+    }
+}
+
+/// The names of a function.
+fn named(mfa: Mfa) -> Function {
+    Function {
+        module: mfa.module.name().to_owned(),
+        name: mfa.function.name().to_owned(),
+        arity: mfa.arity,
     }
 }
 
@@ -101,11 +103,14 @@ fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -
     }
 }
 
-/// The first process that still has to do something of what it follows; and what of all of them says most of what is wrong.
-fn unfinished(pids: &[Pid]) -> Option<(Pid, String)> {
-    let all = pids.iter();
-    let all = all.filter_map(|pid| Some((*pid, with_resting(*pid, Process::unfinished)??)));
-    let mut all: Vec<_> = all.collect();
+/// Has all processes tell what they have not told yet. The first one that still has to do something of what it follows; and
+/// what of all of them says most of what is wrong.
+fn tell_rest() -> Option<(Pid, String)> {
+    let mut all = Vec::new();
+    each_resting(|process| {
+        process.tell_untold();
+        all.extend(process.unfinished().map(|it| (process.pid(), it)));
+    });
     let first = all.first()?.0;
     all.sort_by_key(|(_, waiting)| !waiting.says_most);
     Some((first, all.swap_remove(0).1.line))
