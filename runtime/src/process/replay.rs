@@ -359,25 +359,7 @@ impl Follows {
                 None => self.tell_input(due),
             };
         }
-        let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
-        let (by, of) = (self.ended_by, self.spent.and_then(|spent| spent.of));
-        let was_gone = self.spent.is_some_and(|spent| spent.gone);
-        let ends = |_: &Source, signal: &Signal| match signal {
-            Signal::Exit(exit) => {
-                exit.would_end(traps, plan.reason_of(exit, was_gone).term())
-                    && by.is_none_or(|by| plan.is_signal(by, exit))
-                    && of.is_none_or(|of| plan.index_of(exit) == Some(of))
-            }
-            _ => false,
-        };
-        let (_, signal) = is_last.then(|| self.held.take_other(ends))??;
-        Some(match signal {
-            Signal::Exit(mut exit) => {
-                exit.reason = plan.reason_of(&exit, was_gone);
-                Signal::Exit(exit)
-            }
-            other => other,
-        })
+        self.take_last(plan, traps, now).map(Signal::Exit)
     }
 }
 

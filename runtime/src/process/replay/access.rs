@@ -148,8 +148,8 @@ pub(super) struct Own {
     before_exit: Option<u64>,
     /// How many it has still to make that others wait for.
     left: u64,
-    /// Its access that waits for its turn.
-    waits: bool,
+    /// What its access waits for, if it does.
+    waits: Option<Waits>,
 }
 
 impl Own {
@@ -172,8 +172,13 @@ impl Own {
             next: 0,
             before_exit,
             left: 0,
-            waits: false,
+            waits: None,
         }
+    }
+
+    /// Whether it is about to make an access that it did not make before its end.
+    pub(super) fn await_end(&self) -> bool {
+        self.waits == Some(Waits::Ends)
     }
 
     /// What the access of this number comes after.
@@ -230,7 +235,7 @@ impl Process {
         loop {
             let waits = self.access_waits(plan, number);
             if let Some(mut follows) = self.follows() {
-                follows.accesses.waits = waits.is_some();
+                follows.accesses.waits = waits;
             }
             let waits = waits?;
             let mut waiting = all.waiting.lock();
@@ -238,6 +243,10 @@ impl Process {
             // What it waits for may have been made just now.
             if !all.is_over(waits) {
                 waiting.push((waits, self.pid()));
+                drop(waiting);
+                if waits == Waits::Ends {
+                    self.looks_for_last();
+                }
                 return Some(Control::Wait);
             }
         }
@@ -294,7 +303,7 @@ impl Process {
     pub(super) fn says_what_access_it_waits_for(&self) -> Option<(Option<usize>, String)> {
         let plan = plan()?;
         let follows = self.follows()?;
-        if !follows.accesses.waits {
+        if follows.accesses.waits.is_none() {
             return None;
         }
         let me = follows.cursor.process;

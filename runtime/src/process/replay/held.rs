@@ -170,6 +170,11 @@ impl Held {
         self.others.iter().filter_map(|at| self.all.get(at))
     }
 
+    /// Whether this is true of one that was not sent by a recorded process.
+    pub(super) fn any(&self, is_it: impl Fn(&Signal) -> bool) -> bool {
+        self.others().any(|(_, signal)| is_it(signal))
+    }
+
     /// The first one, not sent by a recorded process, of which this is true.
     pub(super) fn take_other(
         &mut self,

@@ -3,7 +3,7 @@
 //! number has not done the same.
 
 use beamline_formats::name::thousands;
-use beamline_formats::order::{Spent, Step as Recorded};
+use beamline_formats::order::{Signal as ExitSignal, Spent, Step as Recorded};
 
 use super::super::order;
 use super::super::signal::ExitSignal as Exit;
@@ -22,7 +22,7 @@ pub(super) fn of(steps: &[Recorded]) -> Option<Spent> {
 /// How far a process has come.
 pub(super) struct Now {
     reductions: u64,
-    /// It sleeps in a receive, and nothing has come for it.
+    /// It sleeps in a receive, and nothing has come for it; or with an access that it is not to make.
     sleeps: bool,
 }
 
@@ -30,7 +30,7 @@ impl Now {
     pub(super) fn of(p: &Process) -> Now {
         Now {
             reductions: p.reductions(),
-            sleeps: !p.is_ready(),
+            sleeps: !p.is_ready() || p.follows().is_some_and(|it| it.accesses.await_end()),
         }
     }
 
@@ -57,6 +57,58 @@ impl Follows {
     }
 }
 
+/// What is told of the signal that ended the recorded process.
+#[derive(Clone, Copy)]
+struct Last {
+    by: Option<ExitSignal>,
+    /// The process that it was of.
+    of: Option<usize>,
+    /// That process was gone.
+    was_gone: bool,
+}
+
+impl Last {
+    /// Whether this may be it, for a process that traps exits or not.
+    fn is(self, plan: &'static Plan, traps: bool, signal: &Signal) -> bool {
+        let Signal::Exit(exit) = signal else {
+            return false;
+        };
+        exit.would_end(traps, plan.reason_of(exit, self.was_gone).term())
+            && self.by.is_none_or(|by| plan.is_signal(by, exit))
+            && self.of.is_none_or(|of| plan.index_of(exit) == Some(of))
+    }
+}
+
+impl Follows {
+    /// Which signal is to end it now, if one is.
+    fn last(&self, plan: &'static Plan, now: &Now) -> Option<Last> {
+        let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);
+        is_last.then(|| Last {
+            by: self.ended_by,
+            of: self.spent.and_then(|spent| spent.of),
+            was_gone: self.spent.is_some_and(|spent| spent.gone),
+        })
+    }
+
+    /// The signal that is to end it now, if it has come.
+    pub(super) fn take_last(
+        &mut self,
+        plan: &'static Plan,
+        traps: bool,
+        now: &Now,
+    ) -> Option<Box<Exit>> {
+        let last = self.last(plan, now)?;
+        let (_, signal) = self
+            .held
+            .take_other(|_, signal| last.is(plan, traps, signal))?;
+        let Signal::Exit(mut exit) = signal else {
+            return None;
+        };
+        exit.reason = plan.reason_of(&exit, last.was_gone);
+        Some(exit)
+    }
+}
+
 /// A process that has spent another number than in the recorded run.
 pub(super) struct Otherwise {
     process: usize,
@@ -78,6 +130,18 @@ impl Process {
         let is_there = |spent: Spent| spent.by_signal && self.reductions() >= spent.reductions;
         let ends_here = follows.ended_by.is_some() || follows.spent.is_some_and(is_there);
         ends_here && follows.has_made_all(plan)
+    }
+
+    /// It has to wait for its end: if the signal has come that is to end it, it does not sleep.
+    pub(super) fn looks_for_last(&self) {
+        let (traps, now) = (self.flags.get().trap_exit, Now::of(self));
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return;
+        };
+        let last = follows.last(plan, &now);
+        if last.is_some_and(|last| follows.held.any(|signal| last.is(plan, traps, signal))) {
+            self.shared.wake();
+        }
     }
 
     /// Whether it is to be ended by this signal.
