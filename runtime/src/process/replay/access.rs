@@ -303,9 +303,7 @@ impl Process {
     pub(super) fn says_what_access_it_waits_for(&self) -> Option<(Option<usize>, String)> {
         let plan = plan()?;
         let follows = self.follows()?;
-        if follows.accesses.waits.is_none() {
-            return None;
-        }
+        follows.accesses.waits?;
         let me = follows.cursor.process;
         drop(follows);
         let number = plan.accesses.made(me) + 1;
