@@ -60,7 +60,8 @@ fn compile_function(module: &Module, entry: u32) {
     let start = start.expect("256 MB are enough for compiled code");
     perf::function(module, entry, &compiled, start);
     listing::function(module, entry, &compiled);
-    explored::compiled(module.mfa(entry));
+    let mfa = module.mfa(entry);
+    explored::compiled(mfa.module, mfa.function, mfa.arity);
     let body = start + PROLOGUE_BYTES;
     module.word(entry, head::BODY).store(body, Ordering::SeqCst);
     native::lead_entry(

@@ -17,7 +17,6 @@ use parking_lot::Mutex;
 use super::order::Told;
 use super::{Process, init_pid, lookup, table};
 use crate::hash::{HashMap, HashSet};
-use crate::loader::module::Mfa;
 use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
@@ -101,7 +100,7 @@ pub(crate) struct Kept {
     /// What of the run cannot be turned around.
     pub(crate) beyond: Vec<String>,
     /// The functions that were compiled in it.
-    pub(crate) compiled: Vec<Mfa>,
+    pub(crate) compiled: Vec<(Atom, Atom, u8)>,
 }
 
 /// A run of more steps never ends.
@@ -313,9 +312,9 @@ pub(crate) fn returns(p: &Process, result: RawTerm) {
     });
 }
 
-/// A function has been compiled.
-pub(crate) fn compiled(mfa: Mfa) {
-    kept(|kept| kept.compiled.push(mfa));
+/// A function of this module, with this name and arity, has been compiled.
+pub(crate) fn compiled(module: Atom, function: Atom, arity: u8) {
+    kept(|kept| kept.compiled.push((module, function, arity)));
 }
 
 /// A process ends.

@@ -77,11 +77,11 @@ pub(super) fn of(end: End) -> Answer {
 }
 
 /// The names of a function.
-fn named(mfa: Mfa) -> Function {
+fn named((module, function, arity): (Atom, Atom, u8)) -> Function {
     Function {
-        module: mfa.module.name().to_owned(),
-        name: mfa.function.name().to_owned(),
-        arity: mfa.arity,
+        module: module.name().to_owned(),
+        name: function.name().to_owned(),
+        arity,
     }
 }
 
