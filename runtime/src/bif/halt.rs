@@ -1,15 +1,18 @@
 //! `erlang:halt/2`, which ends the machine.
 
 use super::{BifResult, Control, badarg, bifs};
-use crate::process::{Process, explored};
-use crate::sys::halt::{Exit, end, request};
+use crate::process::answer::{self, Native};
+use crate::process::{Process, Raise, explored, order};
+use crate::sys::halt::{Exit, end};
 use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
 
 bifs! {
-    all again;
+    all ordered;
     bif erlang:"halt"/2 => halt_2;
 }
+
+static HALTS: Native = Native::new("erlang", "halt", 2);
 
 /// Source: `halt_2()` in `bif.c`.
 fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -31,24 +34,30 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
             _ => return Err(badarg().into()),
         }
     }
+    let (exit, slogan) = exit_of(status)?;
+    answer::last(p, &HALTS, status)?;
     crate::trace::totals::halting(p);
-    match status.view() {
-        // Exit codes are a byte; ERTS hands the rest to the system, which cuts it.
-        View::Small(code @ 0..) => request((code & 0xff) as i32),
-        View::Big(big) if !big.is_negative() => request((big.limbs()[0] & 0xff) as i32),
-        View::Atom(am::abort) => end(Exit::Abort),
-        View::Cons(_) | View::Nil => {
-            let slogan = slogan(status).ok_or_else(badarg)?;
-            complain!("{slogan}");
-            request(1);
-        }
-        _ => return Err(badarg().into()),
+    if let Some(slogan) = slogan {
+        complain!("{slogan}");
     }
+    end(exit);
     // A run of an exploration has one thread, which still tells what the run was.
     if !explored::is_on() {
-        crate::sys::chance::stop_here();
+        crate::sys::chance::stop_here(order::is_asked());
     }
     Err(Control::Wait.into())
+}
+
+/// How the emulator is to end with this status, and what is said of a crash.
+fn exit_of(status: Term<'_>) -> Result<(Exit, Option<String>), Raise<'static>> {
+    Ok(match status.view() {
+        // Exit codes are a byte; ERTS hands the rest to the system, which cuts it.
+        View::Small(code @ 0..) => (Exit::Code((code & 0xff) as i32), None),
+        View::Big(big) if !big.is_negative() => (Exit::Code((big.limbs()[0] & 0xff) as i32), None),
+        View::Atom(am::abort) => (Exit::Abort, None),
+        View::Cons(_) | View::Nil => (Exit::Code(1), Some(slogan(status).ok_or_else(badarg)?)),
+        _ => return Err(badarg()),
+    })
 }
 
 /// The text of a crash, at most 1023 characters.

@@ -14,7 +14,7 @@ use crate::code::native;
 use crate::exec::exception;
 use crate::heap::{self, Heap};
 use crate::port;
-use crate::process::dirty_queues::{KINDS, limits_changed, queue_of};
+use crate::process::dirty_queues::{KINDS, limits_changed, queue_of, some_run};
 use crate::process::logger::SystemLogger;
 use crate::process::{self, Dirty, MaxHeap, Process, options};
 use crate::sched::clock::TimeWarp;
@@ -541,8 +541,7 @@ fn multi_scheduling<'p>(p: &'p Process, what: Term<'p>) -> BifResult<'p> {
     let what = what.as_atom().ok_or_else(badarg)?.name();
     match what {
         "block" | "block_normal" => {
-            let dirty_run = || KINDS.iter().any(|kind| queue_of(*kind).running() > 0);
-            if !online::block(p.pid().0, what == "block_normal", dirty_run) {
+            if !online::block(p.pid().0, what == "block_normal", some_run) {
                 return Err(Control::Yield.into());
             }
         }

@@ -3,15 +3,18 @@
 //!
 //! Which function gives what is in its row (`code/bif.rs`), and the row calls what is here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::order::{Told, is_asked, is_followed, is_recorded};
 use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Literals, MagicBinary, Message, size};
 use crate::hook::Hook;
+use crate::process::dirty_queues::some_run;
 use crate::process::probe::probes;
-use crate::process::{BifResult, Leave, Next, Process, explored, identity, replay, work};
+use crate::process::{BifResult, Control, Leave, Next, Process, explored, identity, replay, work};
+use crate::sched::online;
+use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Term, am};
 
 /// Hook: the external term format writes terms and reads them again, without the byte that tells its version.
@@ -182,6 +185,40 @@ pub(crate) fn in_turn<'p>(
     }
     let answer = call()?;
     Ok(recorded_or(p, native, || answer))
+}
+
+/// `p` is about to end the emulator with `native`, and `answer` says how. Nobody else does anything any more, lest that is
+/// not recorded; a replay waits for what the others did.
+///
+/// # Errors
+/// It is to be called again.
+pub(crate) fn last(
+    p: &Process,
+    native: &'static Native,
+    answer: Term<'_>,
+) -> Result<(), Control<'static>> {
+    if !is_asked() || explored::is_on() {
+        return Ok(());
+    }
+    let later = p.hears_before(native).or_else(|| match is_followed() {
+        true => p.halts_later(native),
+        false => (!do_others_rest(p)).then_some(Control::Yield),
+    });
+    if let Some(later) = later {
+        return Err(later);
+    }
+    noted(p, native, answer);
+    Ok(())
+}
+
+/// So long who halts the emulator waits for native code that runs.
+const PATIENCE_NS: u64 = 100_000_000;
+
+/// Whether no other process runs any more, as `p` has asked for.
+fn do_others_rest(p: &Process) -> bool {
+    static ASKED_NS: OnceLock<u64> = OnceLock::new();
+    let waited = monotonic_ns().saturating_sub(*ASKED_NS.get_or_init(monotonic_ns));
+    online::block(p.pid().0, false, some_run) || waited > PATIENCE_NS
 }
 
 /// Whether something is so, which is chance: as it was in the recorded run, or as `call` says. A log may leave it out.

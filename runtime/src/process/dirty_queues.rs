@@ -75,6 +75,11 @@ pub(crate) fn waits_for_a_turn() -> bool {
     are_dirty_blocked() && KINDS.iter().any(|kind| queue_of(*kind).has_waiting())
 }
 
+/// Does a dirty scheduler make a call?
+pub(crate) fn some_run() -> bool {
+    KINDS.iter().any(|kind| queue_of(*kind).running() > 0)
+}
+
 /// The queue of a kind.
 pub(crate) fn queue_of(kind: Dirty) -> &'static DirtyQueue {
     match kind {

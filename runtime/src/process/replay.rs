@@ -9,6 +9,7 @@ mod access;
 mod answers;
 mod collections;
 mod cursor;
+mod end;
 mod held;
 mod identities;
 mod input;
@@ -72,6 +73,7 @@ struct Plan {
     progress: AtomicU64,
     has_differed: AtomicBool,
     accesses: access::All,
+    end: end::End,
     /// Made when it is asked for first.
     timers: OnceLock<timers::Receivers>,
     /// Who waits, where the watch asks.
@@ -182,6 +184,8 @@ pub(super) struct Follows {
     input: Option<input::Input>,
     /// What the receive that it is at has still to try.
     trial: Option<Box<Trial>>,
+    /// It has steps to make before the emulator ends.
+    is_at_work: bool,
 }
 
 /// A process has been spawned: it follows the recorded process of its parent's spawn.
@@ -208,7 +212,7 @@ pub(crate) fn begins_as_root(p: &Process) {
 impl Plan {
     fn begin(&'static self, p: &Process, index: usize) {
         self.indexes.write().insert(p.pid(), index);
-        p.follow(Follows {
+        let mut follows = Follows {
             cursor: Cursor::new(&self.trace, index),
             accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
@@ -217,7 +221,10 @@ impl Plan {
             held: Held::default(),
             input: None,
             trial: None,
-        });
+            is_at_work: false,
+        };
+        follows.works(self);
+        p.follow(follows);
         self.begins(index);
     }
 
@@ -227,6 +234,7 @@ impl Plan {
             contents: answers::contents(&trace),
             tells_contents: answers::tells_contents(&trace),
             accesses: access::All::of(&trace),
+            end: end::End::of(&trace, goes_on || stop.is_some()),
             timers: OnceLock::new(),
             trace,
             goes_on,
@@ -564,10 +572,7 @@ impl Process {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return false;
         };
-        !follows.cursor.is_over()
-            || follows
-                .accesses
-                .has_any_left(&plan.accesses, follows.cursor.process)
+        !follows.is_over(plan)
     }
 
     /// Whether it has still to do what a recorded process did, and not in an exploration.

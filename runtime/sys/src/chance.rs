@@ -46,12 +46,12 @@ pub fn form() -> &'static Chance {
     FORM.get().unwrap_or(&Chance::Live)
 }
 
-/// The machine is about to end: who asked for it does nothing more where that would be as chance will have it.
-pub fn stop_here() {
-    match form() {
-        Chance::Live => {}
-        Chance::Virtual { .. } => loop {
+/// The machine is about to end: who asked for it does nothing more where that would be as chance will have it, or where no
+/// chance is left (`is_decided`).
+pub fn stop_here(is_decided: bool) {
+    if is_decided || matches!(form(), Chance::Virtual { .. }) {
+        loop {
             std::thread::park();
-        },
+        }
     }
 }

@@ -208,10 +208,11 @@ impl Own {
 }
 
 impl Drop for Follows {
-    /// Nobody waits for what it has not accessed.
+    /// Nobody waits for what it has not accessed, nor for its steps.
     fn drop(&mut self) {
         if let Some(plan) = plan() {
             self.accesses.finish(&plan.accesses);
+            self.rests(&plan.end);
         }
     }
 }
@@ -297,6 +298,8 @@ impl Process {
         plan.accesses.made[me].store(number, Ordering::Release);
         plan.accesses.leave(made);
         plan.accesses.wake();
+        drop(follows);
+        self.rests_behind_last();
     }
 
     /// What its access waits for, if it does, and for which recorded process, if for one.

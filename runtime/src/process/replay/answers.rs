@@ -90,7 +90,7 @@ impl Follows {
     }
 
     /// The recorded answer that comes next, if it is one of `native`.
-    fn answer(&self, plan: &'static Plan, native: &Native) -> Option<&'static Value> {
+    pub(super) fn answer(&self, plan: &'static Plan, native: &Native) -> Option<&'static Value> {
         match self.cursor.next(self.steps(plan)) {
             Some(Recorded::Answer { function, value }) if native.is(function) => Some(value),
             _ => None,

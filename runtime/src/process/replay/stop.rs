@@ -123,9 +123,9 @@ impl Plan {
 }
 
 impl Process {
-    /// Whether it may not run for now: it is suspended, or the replay has stopped.
+    /// Whether it may not run for now: it is suspended, the replay has stopped, or it waits for the end of the emulator.
     pub(crate) fn stands_still(&self) -> bool {
-        self.is_held() || self.is_stopped()
+        self.is_held() || self.is_stopped() || self.has_made_last()
     }
 
     /// Whether it stands still as the replay has stopped. One that answers a request of `sys` does not, and neither does
@@ -215,6 +215,7 @@ impl Process {
 
     /// It has made a step, or has got a message: whether the replay stops behind it.
     pub(super) fn stops_behind(&self) {
+        self.rests_behind_last();
         if !is_asked() || has_stopped() {
             return;
         }

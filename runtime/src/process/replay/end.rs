@@ -1,0 +1,143 @@
+//! The end of the emulator. What its processes did until one of them halted it, a replay does, too, and no more: who halts
+//! it waits until all others have made their steps, and who has made its last one stands still.
+//!
+//! A trace that lacks the answer of `erlang:halt/2` was cut: nobody knows what came behind it, and processes run free
+//! there.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use beamline_formats::order::{Step as Recorded, Trace};
+use parking_lot::Mutex;
+
+use super::super::answer::Native;
+use super::super::{Control, Process, order};
+use super::{Follows, Plan, plan};
+use crate::process::shared::lookup;
+use crate::sched::ptab::pin;
+use crate::term::Pid;
+
+/// What is known of the end.
+pub(super) struct End {
+    /// The recorded run ended so.
+    is_known: bool,
+    /// So many processes have begun, and have steps to make.
+    at_work: AtomicUsize,
+    /// The process that waits to halt the emulator.
+    halting: Mutex<Option<Pid>>,
+}
+
+impl End {
+    /// Of a replay that follows a trace to its end, or may leave it (`is_free`).
+    pub(super) fn of(trace: &Trace, is_free: bool) -> End {
+        let halts = |step: &Recorded| matches!(step, Recorded::Answer { function, .. } if **function == *HALTS);
+        let all = &mut trace.processes.iter();
+        End {
+            is_known: !is_free && all.any(|process| process.steps.iter().rev().any(halts)),
+            at_work: AtomicUsize::new(0),
+            halting: Mutex::new(None),
+        }
+    }
+
+    /// A process has made its last step, or is gone.
+    fn rests(&self) {
+        if self.at_work.fetch_sub(1, Ordering::AcqRel) != LAST + 1 {
+            return;
+        }
+        let halting = *self.halting.lock();
+        if let Some(pid) = halting
+            && let Some(shared) = lookup(pid, &pin())
+        {
+            shared.wake();
+        }
+    }
+}
+
+/// The function, as a trace calls it.
+const HALTS: &str = "erlang:halt/2";
+
+/// Only who halts the emulator has a step to make.
+const LAST: usize = 1;
+
+impl Follows {
+    /// It begins: whether it has steps to make before the end.
+    pub(super) fn works(&mut self, plan: &Plan) {
+        self.is_at_work = plan.end.is_known && !self.is_over(plan);
+        if self.is_at_work {
+            plan.end.at_work.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// All its steps and accesses are made, and all its messages have come.
+    pub(super) fn is_over(&self, plan: &Plan) -> bool {
+        let has_any_left = || {
+            self.accesses
+                .has_any_left(&plan.accesses, self.cursor.process)
+        };
+        self.cursor.is_over() && !has_any_left()
+    }
+
+    /// It has no steps to make any more.
+    pub(super) fn rests(&mut self, end: &End) {
+        if std::mem::take(&mut self.is_at_work) {
+            end.rests();
+        }
+    }
+}
+
+impl Process {
+    /// It has made a step: if that was its last one, its time slice is over.
+    pub(super) fn rests_behind_last(&self) {
+        let (Some(plan), Some(mut follows)) = (plan().filter(|it| it.end.is_known), self.follows())
+        else {
+            return;
+        };
+        if follows.is_at_work && follows.is_over(plan) {
+            follows.rests(&plan.end);
+            drop(follows);
+            self.give_up_slice();
+        }
+    }
+
+    /// Whether it stands still, as the recorded process did no more before the emulator ended.
+    pub(super) fn has_made_last(&self) -> bool {
+        order::is_followed() && self.is_behind_last()
+    }
+
+    fn is_behind_last(&self) -> bool {
+        plan().is_some_and(|plan| {
+            plan.end.is_known
+                && !self.is_exiting()
+                && self.follows().is_some_and(|it| it.is_over(plan))
+        })
+    }
+
+    /// It is about to halt the emulator with `native`, as the recorded process did: whether others have still to make steps.
+    pub(in crate::process) fn halts_later(&self, native: &Native) -> Option<Control<'static>> {
+        let plan = plan().filter(|plan| plan.end.is_known)?;
+        self.follows()?.answer(plan, native)?;
+        let others_work = || plan.end.at_work.load(Ordering::Acquire) > LAST;
+        if !others_work() {
+            return None;
+        }
+        *plan.end.halting.lock() = Some(self.pid());
+        others_work().then_some(Control::Wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_known_where_a_process_halts_and_nobody_runs_free() {
+        let trace = |steps: &str| -> Trace {
+            let text = format!("{{p0, [spawn(p0.1){steps}]}}\n{{p0.1, [send(l0.1:1)]}}\n");
+            text.parse().expect("a trace")
+        };
+        let halted = trace(", answer(erlang:halt/2, 3)");
+        assert!(End::of(&halted, false).is_known);
+        assert!(!End::of(&halted, true).is_known);
+        assert!(!End::of(&trace(", answer(erlang:time/0, 3)"), false).is_known);
+        assert!(!End::of(&trace(""), false).is_known);
+    }
+}
