@@ -50,7 +50,7 @@ use held::Held;
 use identities::Identities;
 pub(crate) use identities::last_port;
 pub(super) use identities::{last_pid, pid_of_child, pid_of_root};
-pub(crate) use spent::tell_spent;
+pub(crate) use spent::{calls_cost_otherwise, tell_spent};
 pub(crate) use timers::{Receiver, receiver_of_timer};
 use tries::Trial;
 pub(crate) use tries::Tries;

@@ -44,6 +44,7 @@ use crate::code::entry::{export, find_export};
 use crate::code::op::entry as head;
 use crate::loader::module;
 use crate::loader::module::{Mfa, Module};
+use crate::process::replay::calls_cost_otherwise;
 use crate::sched;
 use crate::term::{Atom, Pid};
 
@@ -363,6 +364,9 @@ pub(super) fn changed(
     let bp = &mut data.sessions[at];
     match switch {
         Switch::On => {
+            if kinds & !(kind::COUNT | kind::BEGIN) != 0 {
+                calls_cost_otherwise();
+            }
             bp.start(mfa, kinds);
             bp.set(kinds, setting);
         }

@@ -2,6 +2,8 @@
 //! when messages come. So they say where in its code a process was when a signal ended it, and a replay that makes another
 //! number has not done the same.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use beamline_formats::name::thousands;
 use beamline_formats::order::{Signal as ExitSignal, Spent, Step as Recorded};
 
@@ -109,6 +111,14 @@ impl Follows {
     }
 }
 
+/// Calls are traced, which cost other reductions then, as in OTP: processes make another number of them.
+static CALLS_COST_OTHERWISE: AtomicBool = AtomicBool::new(false);
+
+/// Calls are traced from now on, and not only counted.
+pub(crate) fn calls_cost_otherwise() {
+    CALLS_COST_OTHERWISE.store(true, Ordering::Relaxed);
+}
+
 /// A process that has spent another number than in the recorded run.
 pub(super) struct Otherwise {
     process: usize,
@@ -174,8 +184,12 @@ impl Process {
         let Some(recorded) = follows.spent.filter(|_| follows.has_made_all(plan)) else {
             return;
         };
+        let reductions = match CALLS_COST_OTHERWISE.load(Ordering::Relaxed) {
+            true => recorded.reductions,
+            false => self.reductions(),
+        };
         let made = Spent {
-            reductions: self.reductions(),
+            reductions,
             words: self.allocated_words(),
             ..recorded
         };
