@@ -3,7 +3,7 @@
 -export([main/0]).
 
 main() ->
-    Works = [spawn_monitor(fun() -> work("stops_" ++ integer_to_list(N), 0) end) || N <- lists:seq(1, 8)],
+    Works = [spawn_monitor(fun() -> work("stops_" ++ integer_to_list(N)) end) || N <- lists:seq(1, 8)],
     [spawn(fun() -> wait(N * 97), exit(Pid, kill) end) || {N, {Pid, _}} <- lists:enumerate(Works)],
     Whys = [receive {'DOWN', Monitor, process, _, Why} -> Why end || {_, Monitor} <- Works],
     {ok, Names} = file:list_dir("."),
@@ -11,12 +11,11 @@ main() ->
     [ok = file:del_dir(Name) || Name <- Left],
     io:format("~p ~p~n", [Whys, Left]).
 
-work(Name, N) ->
-    put(made, N),
+work(Name) ->
     ok = prim_file:make_dir(Name),
     {ok, []} = prim_file:list_dir(Name),
     ok = prim_file:del_dir(Name),
-    work(Name, N + 1).
+    work(Name).
 
 wait(0) -> ok;
 wait(N) -> _ = lists:sum(lists:seq(1, N rem 50)), wait(N - 1).

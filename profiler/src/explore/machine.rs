@@ -271,16 +271,15 @@ impl Worker {
         let Reply::Ran(mut answer) = self.ask(&ask)? else {
             return Err("a worker has answered what it was not asked".to_owned());
         };
-        let loads = answer.loads().map(str::to_owned);
+        let loads = answer.loads();
         let news: Vec<String> = loads
-            .filter(|module| !self.has.modules.contains(module))
+            .filter(|module| !self.has.modules.contains(*module))
+            .map(str::to_owned)
             .collect();
         let is_last = news.is_empty();
         let mut needs = self.all_need.lock();
         needs.modules.extend(news);
-        needs
-            .functions
-            .append(&mut answer.compiled.drain(..).collect());
+        needs.functions.extend(answer.compiled.drain(..));
         drop(needs);
         Ok((*answer, is_last))
     }

@@ -1,8 +1,7 @@
 //! `erlang:halt/2`, which ends the machine.
 
 use super::{BifResult, Control, badarg, bifs};
-use crate::process::answer::{self, Native};
-use crate::process::{Process, Raise, explored, order};
+use crate::process::{Process, Raise, answer, explored, order};
 use crate::sys::halt::{Exit, end};
 use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
@@ -11,8 +10,6 @@ bifs! {
     all ordered;
     bif erlang:"halt"/2 => halt_2;
 }
-
-static HALTS: Native = Native::new("erlang", "halt", 2);
 
 /// Source: `halt_2()` in `bif.c`.
 fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -35,7 +32,7 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
         }
     }
     let (exit, slogan) = exit_of(status)?;
-    answer::last(p, &HALTS, status)?;
+    answer::halts(p, status)?;
     crate::trace::totals::halting(p);
     if let Some(slogan) = slogan {
         complain!("{slogan}");

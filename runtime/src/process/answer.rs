@@ -187,27 +187,26 @@ pub(crate) fn in_turn<'p>(
     Ok(recorded_or(p, native, || answer))
 }
 
-/// `p` is about to end the emulator with `native`, and `answer` says how. Nobody else does anything any more, lest that is
+/// The function that ends the emulator.
+pub(super) static HALTS: Native = Native::new("erlang", "halt", 2);
+
+/// `p` is about to end the emulator, and `status` says how. Nobody else does anything any more, lest that is
 /// not recorded; a replay waits for what the others did.
 ///
 /// # Errors
 /// It is to be called again.
-pub(crate) fn last(
-    p: &Process,
-    native: &'static Native,
-    answer: Term<'_>,
-) -> Result<(), Control<'static>> {
+pub(crate) fn halts(p: &Process, status: Term<'_>) -> Result<(), Control<'static>> {
     if !is_asked() || explored::is_on() {
         return Ok(());
     }
-    let later = p.hears_before(native).or_else(|| match is_followed() {
-        true => p.halts_later(native),
+    let later = p.hears_before(&HALTS).or_else(|| match is_followed() {
+        true => p.halts_later(),
         false => (!do_others_rest(p)).then_some(Control::Yield),
     });
     if let Some(later) = later {
         return Err(later);
     }
-    noted(p, native, answer);
+    noted(p, &HALTS, status);
     Ok(())
 }
 

@@ -197,9 +197,7 @@ impl<A: GlobalAlloc> OrEnd<A> {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for OrEnd<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if region::is_open()
-            && let Some(block) = region::take(layout)
-        {
+        if let Some(block) = region::take(layout) {
             return block;
         }
         // SAFETY: by contract.
@@ -207,9 +205,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for OrEnd<A> {
     }
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if region::is_open()
-            && let Some(block) = region::take(layout)
-        {
+        if let Some(block) = region::take(layout) {
             return block;
         }
         // SAFETY: by contract.

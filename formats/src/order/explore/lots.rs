@@ -15,7 +15,6 @@
 //! process that could go on waits while timers of others go off. Source of that: the chaos mode of rr.
 
 use rustc_hash::FxHashMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::random;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-
 use serde::{Deserialize, Serialize};
 
 use super::super::races::Signals;

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use beamline_formats::order::{Step as Recorded, Trace};
 use parking_lot::Mutex;
 
-use super::super::answer::Native;
-use super::super::{Control, Process, order};
+use super::super::answer::HALTS;
+use super::super::shared::lookup;
+use super::super::{Control, Process};
 use super::{Follows, Plan, plan};
-use crate::process::shared::lookup;
 use crate::sched::ptab::pin;
 use crate::term::Pid;
 
@@ -29,10 +29,10 @@ pub(super) struct End {
 impl End {
     /// Of a replay that follows a trace to its end, or may leave it (`is_free`).
     pub(super) fn of(trace: &Trace, is_free: bool) -> End {
-        let halts = |step: &Recorded| matches!(step, Recorded::Answer { function, .. } if **function == *HALTS);
-        let all = &mut trace.processes.iter();
+        let halts = |step: &Recorded| matches!(step, Recorded::Answer { function, .. } if HALTS.is(function));
+        let all = trace.processes.iter();
         End {
-            is_known: !is_free && all.any(|process| process.steps.iter().rev().any(halts)),
+            is_known: !is_free && all.flat_map(|process| &process.steps).any(halts),
             at_work: AtomicUsize::new(0),
             halting: Mutex::new(None),
         }
@@ -51,9 +51,6 @@ impl End {
         }
     }
 }
-
-/// The function, as a trace calls it.
-const HALTS: &str = "erlang:halt/2";
 
 /// Only who halts the emulator has a step to make.
 const LAST: usize = 1;
@@ -100,10 +97,6 @@ impl Process {
 
     /// Whether it stands still, as the recorded process did no more before the emulator ended.
     pub(super) fn has_made_last(&self) -> bool {
-        order::is_followed() && self.is_behind_last()
-    }
-
-    fn is_behind_last(&self) -> bool {
         plan().is_some_and(|plan| {
             plan.end.is_known
                 && !self.is_exiting()
@@ -111,10 +104,10 @@ impl Process {
         })
     }
 
-    /// It is about to halt the emulator with `native`, as the recorded process did: whether others have still to make steps.
-    pub(in crate::process) fn halts_later(&self, native: &Native) -> Option<Control<'static>> {
+    /// It is about to halt the emulator, as the recorded process did: whether others have still to make steps.
+    pub(in crate::process) fn halts_later(&self) -> Option<Control<'static>> {
         let plan = plan().filter(|plan| plan.end.is_known)?;
-        self.follows()?.answer(plan, native)?;
+        self.follows()?.answer(plan, &HALTS)?;
         let others_work = || plan.end.at_work.load(Ordering::Acquire) > LAST;
         if !others_work() {
             return None;

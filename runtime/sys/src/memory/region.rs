@@ -56,19 +56,33 @@ pub fn begin() -> io::Result<()> {
 
 /// Whether what is allocated is of the region.
 #[inline]
-pub(super) fn is_open() -> bool {
+fn is_open() -> bool {
     END.load(Ordering::Relaxed) != 0
+}
+
+/// Whether a block is of the region.
+#[inline]
+fn has(block: *mut u8) -> bool {
+    block.addr().wrapping_sub(START.load(Ordering::Relaxed)) < BYTES
 }
 
 /// Whether a block is given back to nobody.
 #[inline]
 pub(super) fn keeps(block: *mut u8) -> bool {
-    is_open() || block.addr().wrapping_sub(START.load(Ordering::Relaxed)) < BYTES
+    is_open() || has(block)
 }
 
-/// A block of zeros, if it fits. Where one does not, none are handed out any more.
-#[cold]
+/// A block of zeros, where there is a region and it fits. Where one does not, none are handed out any more.
+#[inline]
 pub(super) fn take(layout: Layout) -> Option<*mut u8> {
+    match is_open() {
+        true => take_next(layout),
+        false => None,
+    }
+}
+
+#[cold]
+fn take_next(layout: Layout) -> Option<*mut u8> {
     let end = END.load(Ordering::Relaxed);
     let begin = |next: usize| next.next_multiple_of(layout.align().max(ALIGNMENT));
     let behind = |next: usize| {
@@ -108,17 +122,13 @@ mod tests {
         Layout::from_size_align(bytes, align).expect("a layout")
     }
 
-    fn is_of_region(block: *mut u8) -> bool {
-        block.addr().wrapping_sub(START.load(Ordering::Relaxed)) < BYTES
-    }
-
     /// One test: there is one region in a process.
     #[test]
     fn blocks_are_of_the_region_until_one_does_not_fit() {
         let all = OrEnd(System);
         // SAFETY: as below.
         let before = unsafe { all.alloc(layout(10, 1)) };
-        assert!(!is_of_region(before));
+        assert!(!has(before));
         begin().expect("a region");
 
         // SAFETY: by the contract of allocators: blocks are used as they were asked for.
@@ -126,7 +136,7 @@ mod tests {
             let one = all.alloc(layout(3, 1));
             assert!(all.alloc(layout(1, 1)).addr().is_multiple_of(ALIGNMENT));
             let other = all.alloc_zeroed(layout(100, 64));
-            assert!(is_of_region(one) && is_of_region(other));
+            assert!(has(one) && has(other));
             assert!(other.addr().is_multiple_of(64) && other.addr() >= one.addr() + 3);
             assert!((0..100).all(|at| *other.add(at) == 0));
 
@@ -147,16 +157,16 @@ mod tests {
 
             before.write_bytes(5, 10);
             let inherited = all.realloc(before, layout(10, 1), 20);
-            assert!(is_of_region(inherited) && (0..10).all(|at| *inherited.add(at) == 5));
+            assert!(has(inherited) && (0..10).all(|at| *inherited.add(at) == 5));
             all.dealloc(smaller, layout(50, 64));
 
             let large = all.alloc(layout(BYTES, 8));
-            assert!(!is_of_region(large) && !is_open());
+            assert!(!has(large) && !is_open());
             let next = all.alloc(layout(8, 8));
-            assert!(!is_of_region(next));
+            assert!(!has(next));
             all.dealloc(one, layout(3, 1));
             let out = all.realloc(behind, layout(8, 8), 16);
-            assert!(!is_of_region(out) && (0..8).all(|at| *out.add(at) == 9));
+            assert!(!has(out) && (0..8).all(|at| *out.add(at) == 9));
             for (block, layout) in [
                 (large, layout(BYTES, 8)),
                 (next, layout(8, 8)),
