@@ -164,8 +164,13 @@ pub fn function(module: &str, function: &str) -> String {
 }
 
 /// Writes a function as Erlang does, `module:function/1`, or one of an Elixir module as Elixir does, `Module.function/1`.
+///
+/// What has no module is no function, but a remark in a call path, such as `(cut at 512 frames)`.
 #[must_use]
 pub fn mfa(module: &str, name: &str, arity: u32) -> String {
+    if module.is_empty() {
+        return format!("({name})");
+    }
     format!("{}/{arity}", function(module, name))
 }
 

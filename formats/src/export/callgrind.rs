@@ -1,5 +1,7 @@
-//! Writes Callgrind's profile format. It sums up calls by caller and function. A function that calls itself, directly
-//! or not, is in a call path once.
+//! Writes Callgrind's profile format. It sums up calls by caller and function.
+//!
+//! Readers take what a function costs with all that it called for the sum of its own cost and of its calls. Where a
+//! function is on a path more than once, only its first call counts for that, so that no sum exceeds the whole.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -81,30 +83,31 @@ type Calls = BTreeMap<(u32, u32), (u64, Sums)>;
 
 /// Of each function what it costs, and of each pair of caller and function calls and what they cost with all below.
 fn sums(profile: &Profile, costs: &[Cost]) -> (Vec<Sums>, Calls) {
-    let cost = |node| {
-        let mut sums = Sums::default();
-        for (sum, cost) in sums.iter_mut().zip(costs) {
-            *sum = (cost.of)(node);
-        }
-        sums
-    };
-    // Children come after their parents: from the end on, each node has all that is below it.
-    let mut below: Vec<Sums> = profile.nodes.iter().map(cost).collect();
-    for index in (0..profile.nodes.len()).rev() {
-        if let Some(parent) = profile.nodes[index].parent {
-            let (parents, children) = below.split_at_mut(index);
-            add(&mut parents[parent as usize], &children[0]);
-        }
-    }
     let mut own: Vec<Sums> = vec![Sums::default(); profile.functions.len()];
     let mut calls = Calls::new();
-    for (node, below) in profile.nodes.iter().zip(below) {
-        add(&mut own[node.function as usize], &cost(node));
-        if let Some(parent) = node.parent {
-            let caller = profile.nodes[parent as usize].function;
-            let sum = calls.entry((caller, node.function)).or_default();
+    let mut path = Vec::new();
+    for node in &profile.nodes {
+        let mut cost = Sums::default();
+        for (sum, of) in cost.iter_mut().zip(costs) {
+            *sum = (of.of)(node);
+        }
+        add(&mut own[node.function as usize], &cost);
+        path.clear();
+        path.push(node.function);
+        path.extend(profile.callers(node).map(|caller| caller.function));
+        path.reverse();
+        if let [.., caller, callee] = path[..] {
+            let sum = calls.entry((caller, callee)).or_default();
             sum.0 = sum.0.saturating_add(node.cost.calls);
-            add(&mut sum.1, &below);
+        }
+        for (at, pair) in path.windows(2).enumerate() {
+            let &[caller, callee] = pair else { continue };
+            let is_first = !path[..at].contains(&caller);
+            // What the caller costs itself, called again further up, is its own cost already.
+            if is_first && caller != node.function {
+                let sum = calls.entry((caller, callee)).or_default();
+                add(&mut sum.1, &cost);
+            }
         }
     }
     (own, calls)

@@ -239,6 +239,7 @@ impl Shown<'_> {
                     Function::new(shape, mfa, names.native(*function))
                 }
                 None if *function == WAITS_DIRTY => Function::dirty_wait(),
+                None if let Some(frames) = function.cut_frames() => Function::cut_at(frames),
                 None => Function::new(shape, ("?", "?", 0), None),
             };
             self.functions.entry(*function).or_insert_with(new);

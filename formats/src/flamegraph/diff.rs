@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Drawing, Width, fold, paint_difference};
 use crate::name::{self, time};
-use crate::profile::{Function, Profile, Type, View};
+use crate::profile::{Function, Node, Profile, Sum, Type, View};
 use crate::rank::{SIGNIFICANT, median, p_value};
 
 /// What the colours and edges of a differential flame graph mean.
@@ -116,30 +116,23 @@ pub struct Difference {
     pub functions: Vec<Change>,
 }
 
+/// Calls, and own cost and cost with callees, of each function.
 fn costs(profile: &Profile, width: Width) -> BTreeMap<&Function, [u64; 3]> {
-    let own = |at: usize| match width {
+    let own = |node: &Node| match width {
         Width::Calls => 0,
-        width => width.cost(&profile.nodes[at]),
+        width => width.cost(node),
     };
-    let mut below: Vec<u64> = (0..profile.nodes.len()).map(own).collect();
-    // Children come after their parents: from the end on, each node has all that is below it.
-    for index in (0..profile.nodes.len()).rev() {
-        if let Some(parent) = profile.nodes[index].parent {
-            below[parent as usize] = below[parent as usize].saturating_add(below[index]);
-        }
+    let with_callees = profile.costs_with_callees(own);
+    let sums = profile.function_sums(own, &with_callees, &profile.outermost());
+    let mut calls = vec![0_u64; sums.len()];
+    for node in &profile.nodes {
+        let sum = &mut calls[node.function as usize];
+        *sum = sum.saturating_add(node.cost.calls);
     }
-    let mut costs: BTreeMap<&Function, [u64; 3]> = BTreeMap::new();
-    for (index, node) in profile.nodes.iter().enumerate() {
-        let function = &profile.functions[node.function as usize];
-        let sums = costs.entry(function).or_default();
-        for (sum, cost) in sums
-            .iter_mut()
-            .zip([node.cost.calls, own(index), below[index]])
-        {
-            *sum = sum.saturating_add(cost);
-        }
-    }
-    costs
+    let functions = profile.functions.iter().zip(calls).zip(sums);
+    let functions = functions.filter(|((function, _), _)| !function.is_cut());
+    let row = |((function, calls), sum): ((_, u64), Sum)| (function, [calls, sum.own, sum.total]);
+    functions.map(row).collect()
 }
 
 /// Have all profiles measured the same, and call paths?

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{By, Shape, Width};
 use crate::choice::Choice;
 use crate::name;
-use crate::profile::{Native, Node, Pattern, Profile, WAITS_FOR_DIRTY};
+use crate::profile::{self, Native, Node, Pattern, Profile, WAITS_FOR_DIRTY};
 
 /// Frame names are joined by `;` in folded stacks, so none may contain one.
 pub(super) fn frame(text: &str) -> String {
@@ -20,6 +20,8 @@ pub(super) fn function_frame(
     native: Option<Native>,
 ) -> String {
     let text = match (by, native) {
+        // What stands where a path was cut is of no module.
+        _ if module.is_empty() => name::mfa(module, name, arity),
         (By::Module, None) => name::module(module),
         (By::Module, Some(native)) => format!("{} ({})", name::module(module), native.name()),
         _ => name::mfa(module, name, arity),
@@ -57,6 +59,15 @@ impl Function {
     pub(super) fn dirty_wait() -> Function {
         Function {
             frame: WAITS_FOR_DIRTY.to_owned(),
+            is_first: false,
+            is_last: false,
+        }
+    }
+
+    /// What stands where a path was cut.
+    pub(super) fn cut_at(frames: u32) -> Function {
+        Function {
+            frame: profile::Function::cut_at(frames).to_string(),
             is_first: false,
             is_last: false,
         }

@@ -99,18 +99,6 @@ fn signed(cost: u64) -> i64 {
     i64::try_from(cost).unwrap_or(i64::MAX)
 }
 
-/// Of each node its cost and that of all below it.
-fn totals(nodes: &[Node], cost: CostOf) -> Vec<u64> {
-    let mut totals: Vec<u64> = nodes.iter().map(cost).collect();
-    // Children come after their parents.
-    for at in (0..nodes.len()).rev() {
-        if let Some(parent) = nodes[at].parent {
-            totals[parent as usize] = totals[parent as usize].saturating_add(totals[at]);
-        }
-    }
-    totals
-}
-
 /// The nodes that are shown, in their order: those with the largest share in anything.
 fn shown(nodes: &[Node], totals: &[Vec<u64>], most: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..nodes.len()).collect();
@@ -139,18 +127,6 @@ fn shown(nodes: &[Node], totals: &[Vec<u64>], most: usize) -> Vec<usize> {
 /// What is missing in a recording without calls; or empty.
 pub(super) fn needs(recording: &Recording) -> String {
     missing(recording, "calls", &[Group::Calls, Group::Returns])
-}
-
-/// Of each function what it cost itself, and with all it called: no function is twice on a path.
-fn of_functions(profile: &Profile, cost: CostOf, totals: &[u64]) -> (Vec<u64>, Vec<u64>) {
-    let mut own = vec![0_u64; profile.functions.len()];
-    let mut total = own.clone();
-    for (node, of_node) in profile.nodes.iter().zip(totals) {
-        let function = node.function as usize;
-        own[function] = own[function].saturating_add(cost(node));
-        total[function] = total[function].saturating_add(*of_node);
-    }
-    (own, total)
 }
 
 /// The path that a path is shown in: its own number and 1, or that of the next caller that is shown; 0 is none.
@@ -230,7 +206,8 @@ impl Flame {
             };
         }
         let nodes = &profile.nodes;
-        let totals = WIDTHS.map(|(_, _, cost, _)| totals(nodes, cost));
+        let outermost = profile.outermost();
+        let totals = WIDTHS.map(|(_, _, cost, _)| profile.costs_with_callees(cost));
         let shown = shown(nodes, &totals, most);
         let numbers = shown_in(nodes, &shown);
         let mut out = Flame {
@@ -251,7 +228,8 @@ impl Flame {
                 own,
                 total,
             };
-            let (own, total) = of_functions(profile, cost, &totals);
+            let sums = profile.function_sums(cost, &totals, &outermost);
+            let (own, total) = sums.iter().map(|sum| (sum.own, sum.total)).unzip();
             out.costs.push(width(own, total));
             let own = shown.iter().map(|at| cost(&nodes[*at])).collect();
             let total = shown.iter().map(|at| totals[*at]).collect();

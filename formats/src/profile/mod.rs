@@ -13,6 +13,7 @@ mod pattern;
 mod reader;
 mod request;
 mod span;
+mod sums;
 mod view;
 mod writer;
 
@@ -27,13 +28,16 @@ pub use reader::ReadError;
 pub use request::Request;
 pub(crate) use request::files_in;
 pub use span::Span;
+pub(crate) use sums::Sum;
 pub use view::{LeftOut, Rest, Scope, View};
 pub use writer::{AtomicFile, Writer};
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::name;
 use crate::names::names;
 
 /// The measure of a run's breakpoints; the names are those of OTP's `trace`.
@@ -86,6 +90,30 @@ pub struct Function {
     pub arity: u32,
 }
 
+impl Function {
+    /// What stands in a call path where that was cut at so many frames, which no function does: it has no module.
+    #[must_use]
+    pub fn cut_at(frames: u32) -> Function {
+        Function {
+            module: String::new(),
+            name: format!("cut at {frames} frames"),
+            arity: 0,
+        }
+    }
+
+    /// Whether it marks where a path was cut.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.module.is_empty()
+    }
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&name::mfa(&self.module, &self.name, self.arity))
+    }
+}
+
 /// An Erlang process that called something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -135,7 +163,7 @@ pub struct Count {
 
 /// One call path of one process: a node of its call tree.
 ///
-/// A function that calls itself, directly or not, is folded: it goes back to its own node.
+/// A path is the stack, in which recursion is folded ([`crate::paths`]). So a function may be on a path more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Index into [`Profile::processes`].

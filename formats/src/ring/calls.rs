@@ -1,9 +1,8 @@
 //! Makes call paths of the calls and returns of a recording, the same as the runtime's own call trees.
 //!
-//! A process has a current node, which stands for a call path. A call goes on to the callee's node below it, and a
-//! return goes back to the node that made the call. A function that is on the path already goes back to its node, so
-//! recursion folds. Time goes to the current node while the process runs. Words and reductions do so too, as far as
-//! records tell them.
+//! A process has a current node, which stands for a call path ([`crate::paths`]). A call goes on to the callee's node below
+//! it, and a return goes back to the node that made the call. Time goes to the current node while the process runs. Words
+//! and reductions do so too, as far as records tell them.
 
 use std::collections::HashMap;
 
@@ -22,7 +21,7 @@ use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
 use super::shares::Shares;
 use super::total::{Total, sum};
-use crate::paths::{Paths, ROOT};
+use crate::paths::{Paths, ROOT, Rows};
 use crate::profile::{Cost, Count, Function, Header, Node, Origin, Process, Profile, Type};
 
 /// The cost of a path.
@@ -112,9 +111,7 @@ struct Caller {
     paths: Paths<NameId>,
     /// Of each path.
     costs: Vec<Costs>,
-    /// The nodes that calls that have not returned were made from.
-    stack: Vec<u32>,
-    current: u32,
+    rows: Rows,
     does: Does,
     since_ns: u64,
     /// Of each path, whether it ends in native code.
@@ -132,8 +129,7 @@ impl Caller {
         Caller {
             paths: Paths::default(),
             costs: Vec::new(),
-            stack: Vec::new(),
-            current: ROOT,
+            rows: Rows::default(),
             does,
             since_ns: 0,
             natives: Vec::new(),
@@ -145,15 +141,20 @@ impl Caller {
         }
     }
 
+    fn current(&self) -> u32 {
+        self.rows.current()
+    }
+
     fn charge(&mut self, now: u64) {
+        let current = self.current();
         let passed = now.saturating_sub(self.since_ns);
         if matches!(self.does, Does::Runs | Does::RunsDirty)
             && let Some(shares) = &mut self.shares
         {
-            let path = (self.current != ROOT).then_some(self.current as usize);
+            let path = (current != ROOT).then_some(current as usize);
             shares.spend(path, passed);
         }
-        if let Some(path) = self.costs.get_mut(self.current as usize) {
+        if let Some(path) = self.costs.get_mut(current as usize) {
             path.spend(self.does, passed);
         }
         if self.does == Does::Runs {
@@ -164,15 +165,16 @@ impl Caller {
 
     /// Where it is in native code that has held its scheduler for long, that is noted; another hold begins.
     fn let_go(&mut self, id: Id, now: u64, blocks: &mut Blocks) {
-        if self.natives.get(self.current as usize) == Some(&true) {
-            blocks.add(id, &self.hold, self.paths.path(self.current));
+        if self.natives.get(self.current() as usize) == Some(&true) {
+            blocks.add(id, &self.hold, self.paths.path(self.current()));
         }
         self.hold.begin(now);
     }
 
     fn words(&mut self, total: u64) {
         let came = self.words_so_far.now(total);
-        if let Some(path) = self.costs.get_mut(self.current as usize) {
+        let current = self.current() as usize;
+        if let Some(path) = self.costs.get_mut(current) {
             path.words = path.words.wrapping_add(came);
         }
     }
@@ -180,30 +182,24 @@ impl Caller {
     fn reductions(&mut self, total: u64) {
         self.reductions = self.reductions.max(total);
         let came = self.reductions_so_far.now(total);
-        if let Some(path) = self.costs.get_mut(self.current as usize) {
+        let current = self.current() as usize;
+        if let Some(path) = self.costs.get_mut(current) {
             path.reductions = path.reductions.wrapping_add(came);
         }
     }
 
-    /// Makes the node of a callee the current one.
-    fn enter(&mut self, function: NameId, natives: &Natives) {
-        self.current = self.paths.call(self.current, function);
-        if self.costs.len() < self.paths.len() {
-            self.costs.resize(self.paths.len(), Costs::default());
-            self.natives.push(natives.has(function));
+    /// The node of a callee has become the current one.
+    fn entered(&mut self, natives: &Natives) {
+        while self.costs.len() < self.paths.len() {
+            let at = self.costs.len();
+            self.costs.push(Costs::default());
+            let function = self.paths.last(at as u32);
+            self.natives
+                .push(function.is_some_and(|of| natives.has(of)));
         }
-        if let Some(path) = self.costs.get_mut(self.current as usize) {
+        let current = self.current() as usize;
+        if let Some(path) = self.costs.get_mut(current) {
             path.calls += 1;
-        }
-    }
-
-    fn leave(&mut self, calls: u64) {
-        for _ in 0..calls {
-            let Some(caller) = self.stack.pop() else {
-                self.current = ROOT;
-                break;
-            };
-            self.current = caller;
         }
     }
 }
@@ -289,7 +285,7 @@ impl Callers {
     pub(crate) fn unpaid(&mut self, record: &Record<'_>, begin_ns: u64) -> Option<Unpaid> {
         does_after(&record.event)?;
         let caller = self.of(record.subject);
-        let (path, since_ns) = (caller.current as usize, caller.since_ns);
+        let (path, since_ns) = (caller.current() as usize, caller.since_ns);
         let (does, is_in) = (caller.does, path < caller.costs.len());
         (is_in && since_ns < begin_ns).then_some(Unpaid {
             caller: self.last,
@@ -341,13 +337,16 @@ impl Callers {
         }
         match record.event {
             Event::Call { function } => {
-                caller.stack.push(caller.current);
-                caller.enter(function, natives);
+                caller.rows.call(&mut caller.paths, function);
+                caller.entered(natives);
             }
-            Event::TailCall { function } => caller.enter(function, natives),
-            Event::Return { .. } => caller.leave(1),
-            Event::Unwind { calls } => caller.leave(calls),
-            Event::Exit { .. } => caller.leave(u64::MAX),
+            Event::TailCall { function } => {
+                caller.rows.tail_call(&mut caller.paths, function);
+                caller.entered(natives);
+            }
+            Event::Return { .. } => caller.rows.leave(1),
+            Event::Unwind { calls } => caller.rows.leave(calls),
+            Event::Exit { .. } => caller.rows.leave(u64::MAX),
             // At its very end a process tells none.
             Event::Out { reductions, .. } if has_reductions && reductions > 0 => {
                 caller.reductions(reductions);
@@ -379,11 +378,11 @@ impl Callers {
         let mut all: Vec<&(Id, Caller)> = self.all.iter().collect();
         all.sort_unstable_by_key(|(id, _)| *id);
         let runs = all.into_iter().filter(|(_, caller)| {
-            let is_native = caller.natives.get(caller.current as usize) == Some(&true);
+            let is_native = caller.natives.get(caller.current() as usize) == Some(&true);
             is_native && matches!(caller.does, Does::Runs | Does::RunsDirty)
         });
         runs.filter_map(|(id, caller)| {
-            Unfinished::of(names, *id, caller.paths.path(caller.current))
+            Unfinished::of(names, *id, caller.paths.path(caller.current()))
         })
         .collect()
     }
@@ -438,7 +437,9 @@ impl Callers {
                     words: sum(of_path.words),
                     dirty_wait_ns: of_path.dirty_wait_ns,
                 };
-                costs.entry(function).or_default().add(cost);
+                if name.cut_frames().is_none() {
+                    costs.entry(function).or_default().add(cost);
+                }
                 profile.nodes.push(Node {
                     process: index,
                     parent: parent.map(|parent| first + parent),
@@ -463,6 +464,9 @@ impl Callers {
 }
 
 pub(super) fn function_of(names: &Names, name: NameId) -> Function {
+    if let Some(frames) = name.cut_frames() {
+        return Function::cut_at(frames);
+    }
     match names.function(name) {
         Some(function) => Function {
             module: function.module.clone(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::paths::Frame;
+
 /// The number of an atom or a function in the names of a recording. 0 stands for no name, or one that did not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
@@ -10,6 +12,27 @@ pub struct NameId(pub u32);
 impl NameId {
     /// No name.
     pub const NONE: NameId = NameId(0);
+
+    /// At how many frames the path was cut, if this stands for that. No recording has such a number.
+    #[must_use]
+    pub(crate) fn cut_frames(self) -> Option<u32> {
+        let power = u32::MAX - self.0;
+        (power < u32::BITS).then(|| 1 << power)
+    }
+}
+
+impl Frame for NameId {
+    fn cut_at(frames: u32) -> NameId {
+        NameId(u32::MAX - frames.ilog2())
+    }
+
+    fn is_cut(self) -> bool {
+        self.cut_frames().is_some()
+    }
+
+    fn is_same_function(self, other: NameId) -> bool {
+        self == other
+    }
 }
 
 /// A process, a port or a registered name.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::calls::{Does, does_after};
 use super::part;
 use super::{Error, Event, Id, NameId, Names, Recording, Stacks, Step};
-use crate::profile::WAITS_FOR_DIRTY;
+use crate::profile::{Function, WAITS_FOR_DIRTY};
 
 /// Bytes of an item.
 const ITEM: usize = 12;
@@ -308,6 +308,9 @@ pub(crate) fn frame_text(names: &Names, function: NameId) -> (String, String) {
     }
     if function == WAITS_DIRTY {
         return (WAITS_FOR_DIRTY.to_owned(), String::new());
+    }
+    if let Some(frames) = function.cut_frames() {
+        return (Function::cut_at(frames).to_string(), String::new());
     }
     let module = names.function(function);
     let module = module.map_or_else(String::new, |function| function.module.clone());

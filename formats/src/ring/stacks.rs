@@ -2,7 +2,8 @@
 //! words.
 //!
 //! A call in tail position ends with the call that its row of tail calls began with, or when that row comes back to its
-//! function. So each time around a loop is a call, and a loop that never ends takes no memory.
+//! function. So each time around a loop is a call, and a loop that never ends takes no memory. A call of the function that
+//! runs opens no row, as in [`crate::paths`].
 
 use rustc_hash::FxHashMap;
 
@@ -88,15 +89,23 @@ impl Stack {
 
     /// Where the tail call of a function goes: after what it ends, and whether another call is below it in its row.
     fn place_of_tail(&self, function: NameId) -> (usize, bool) {
+        let newest = self.calls.len();
         for (at, call) in self.calls.iter().enumerate().rev() {
-            if call.function == function {
+            if call.function == function && (at + 1 == newest || !self.is_self_call(at)) {
                 return (at, call.is_tail);
             }
             if !call.is_tail {
-                return (self.calls.len(), true);
+                return (newest, true);
             }
         }
         (0, false)
+    }
+
+    /// Whether the function of this call ran already when it was called.
+    fn is_self_call(&self, at: usize) -> bool {
+        let caller = at.checked_sub(1).map(|at| &self.calls[at]);
+        let call = &self.calls[at];
+        !call.is_tail && caller.is_some_and(|caller| caller.function == call.function)
     }
 
     /// Where the newest so many calls begin that were not in tail position.

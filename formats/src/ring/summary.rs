@@ -553,34 +553,20 @@ fn named(recording: &Recording, long: &Long) -> Longest {
     }
 }
 
-/// Of each function, what its nodes cost, and what they cost with all below.
-fn sums(profile: &Profile, cost: fn(&Node) -> u64) -> Vec<(u64, u64)> {
-    // Children come after their parents: from the end on, each node has all that is below it.
-    let mut below: Vec<u64> = profile.nodes.iter().map(cost).collect();
-    for index in (0..profile.nodes.len()).rev() {
-        if let Some(parent) = profile.nodes[index].parent {
-            below[parent as usize] = below[parent as usize].saturating_add(below[index]);
-        }
-    }
-    let mut sums = vec![(0_u64, 0_u64); profile.functions.len()];
-    for (node, below) in profile.nodes.iter().zip(below) {
-        let (own, total) = &mut sums[node.function as usize];
-        *own = own.saturating_add(cost(node));
-        // A function is once on a path: nothing is counted twice.
-        *total = total.saturating_add(below);
-    }
-    sums
-}
-
 /// What every function costs.
 fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
-    let calls = sums(profile, |node| node.cost.calls);
-    let times = sums(profile, |node| node.cost.time_ns);
-    let dirty = sums(profile, |node| node.cost.dirty_wait_ns);
-    let of = |group, cost| recording.has(group).then(|| sums(profile, cost));
-    let words = of(Group::Words, |node: &Node| node.cost.words);
-    let reductions = of(Group::Reductions, |node: &Node| node.reductions);
+    let outermost = profile.outermost();
+    let sums = |cost: fn(&Node) -> u64| {
+        profile.function_sums(cost, &profile.costs_with_callees(cost), &outermost)
+    };
+    let calls = sums(|node| node.cost.calls);
+    let times = sums(|node| node.cost.time_ns);
+    let dirty = sums(|node| node.cost.dirty_wait_ns);
+    let of = |group, cost| recording.has(group).then(|| sums(cost));
+    let words = of(Group::Words, |node| node.cost.words);
+    let reductions = of(Group::Reductions, |node| node.reductions);
     let functions = profile.functions.iter().enumerate();
+    let functions = functions.filter(|(_, function)| !function.is_cut());
     functions
         .map(|(at, function)| {
             let words = words.as_ref().map(|words| words[at]);
@@ -589,15 +575,15 @@ fn costs(recording: &Recording, profile: &Profile) -> Vec<FunctionCost> {
                 function: name::mfa(&function.module, &function.name, function.arity),
                 origin: profile.origin(&function.module),
                 of: function.clone(),
-                calls: calls[at].0,
-                own_ns: times[at].0,
-                total_ns: times[at].1,
+                calls: calls[at].own,
+                own_ns: times[at].own,
+                total_ns: times[at].total,
                 native: profile.native(function),
-                dirty_wait_ns: dirty[at].0,
-                own_words: words.map(|(own, _)| own),
-                total_words: words.map(|(_, total)| total),
-                own_reductions: reductions.map(|(own, _)| own),
-                total_reductions: reductions.map(|(_, total)| total),
+                dirty_wait_ns: dirty[at].own,
+                own_words: words.map(|words| words.own),
+                total_words: words.map(|words| words.total),
+                own_reductions: reductions.map(|sum| sum.own),
+                total_reductions: reductions.map(|sum| sum.total),
             }
         })
         .collect()

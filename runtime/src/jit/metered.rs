@@ -29,6 +29,9 @@ const ONE: i32 = frame::ONE_ACCOUNT as i32;
 /// follow are counted by [`emit_runs_on`] if they are of the same function.
 const MANY: i8 = -1;
 
+/// Bytes of the places that trace frames return to.
+const FRAMES_BYTES: i32 = RETURN_BYTES as i32 * TRACE_FRAMES as i32;
+
 /// Where the ways of a traced call part.
 pub(super) struct Labels {
     /// The call has used the time slice up; the function's entry is in `rax`.
@@ -143,14 +146,20 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; cmp [rsi + node::ACCOUNT], edi
         ; je =>runs_on
     );
-    emit_way(a, to.generic);
     // A tail call has the frame of the one before it.
     dynasm!(a
         ; .arch x64
-        ; lea rcx, [=>to.returns]
-        ; mov rdx, [rsp]
-        ; sub rdx, rcx
-        ; cmp rdx, RETURN_BYTES as i32 * TRACE_FRAMES as i32
+        ; lea rdx, [=>to.returns]
+        ; mov rcx, [rsp]
+        ; sub rcx, rdx
+        ; cmp rcx, FRAMES_BYTES
+        ; sbb edx, edx
+        ; and edx, 1 << meter::TAIL_SHIFT
+    );
+    emit_way(a, to.generic);
+    dynasm!(a
+        ; .arch x64
+        ; cmp rcx, FRAMES_BYTES
         ; jb =>on_top
         ; lea rdx, [rsp - 8 * (ACCOUNT_WORDS + RESERVED_WORDS) as i32]
         ; cmp rdx, r15
@@ -256,12 +265,14 @@ fn emit_end(a: &mut Assembler, words: usize) {
     );
 }
 
-/// Where a call of the account in `edi` leads from the node in `rsi`: that node is in `rdi` then.
+/// Where a call of the account in `edi` leads from the node in `rsi`: that node is in `rdi` then. In `rdx` is the bit of
+/// a tail call, or 0.
 fn emit_way(a: &mut Assembler, generic: DynamicLabel) {
     dynasm!(a
         ; .arch x64
         ; mov r10d, [rsi + node::INDEX]
         ; shl r10, 32
+        ; or r10, rdx
         ; and r10, [r9 + meter::PATHS]
         ; or r10, rdi
         ; mov rdx, r10
@@ -298,17 +309,22 @@ fn emit_goes_on_in(a: &mut Assembler, to: &Labels) {
     );
 }
 
-/// A call with a trace frame on top, `rdx` bytes behind the first kind's: a tail call where that frame gives an account
-/// back to this meter.
+/// A call with a trace frame on top, `rcx` bytes behind the first kind's: a tail call where that frame gives an account
+/// back to this meter. In a tree, it must be that of the node from which the row of tail calls was called there.
 fn emit_covered(a: &mut Assembler, to: &Labels) {
     dynasm!(a
         ; .arch x64
-        ; test rdx, rdx
+        ; test rcx, rcx
         ; jnz =>to.generic
         ; cmp QWORD [rsp + 8], ONE
         ; jne =>to.generic
         ; mov rdx, [rsp + 16]
-        ; shr rdx, METER_SHIFT
+        ; shr rdx, SMALL_SHIFT
+        ; mov ecx, edx
+        ; xor ecx, [rsi + node::ROW_BELOW]
+        ; test ecx, [r9 + meter::CALLERS]
+        ; jnz =>to.generic
+        ; shr rdx, METER_SHIFT - SMALL_SHIFT
         ; cmp edx, [r9 + meter::UID]
         ; jne =>to.generic
     );

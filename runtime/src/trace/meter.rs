@@ -5,9 +5,8 @@
 //! current one. A return charges the callee and makes the caller's node current again.
 //!
 //! In a flat meter a node stands for a function, whoever calls it, and an exception leaves the account with the
-//! function that raised it, as in OTP. In a tree meter a node stands for a call path. A function that is on the path
-//! already goes back to its node there, so that recursion makes no path without end. An exception gives the account
-//! back to the function that catches it.
+//! function that raised it, as in OTP. In a tree meter a node stands for a call path, as [`beamline_formats::paths`]
+//! describes. An exception gives the account back to the function that catches it.
 //!
 //! A call of the function that is current is no change: it is counted, but the clock is not read, and there is nothing to
 //! give back. So recursion costs little.
@@ -34,7 +33,7 @@ use smallvec::SmallVec;
 
 use super::in_line::{InLine, METERS, Pending};
 use super::native::Nature;
-use super::node::{Arena, Node, ROOT};
+use super::node::{Arena, Called, Node, ROOT, Tracks};
 use super::session::Shared;
 use crate::process::Process;
 use crate::process::dirty::DirtyTicks;
@@ -102,7 +101,7 @@ pub(super) struct Meter {
     words: u64,
     reductions: u64,
     /// Where a call of an account from a node leads.
-    transitions: Known<u32>,
+    transitions: Known<Called>,
     /// The same of calls made of late.
     ways: Ways,
 }
@@ -112,7 +111,7 @@ unsafe impl Send for Meter {}
 
 /// Where calls made of late led: a table in which each call has one place.
 struct Ways {
-    /// The caller's bits of a key: none where the caller does not matter.
+    /// The bits of a key that say who calls and how: none where that does not matter.
     paths: u64,
     /// Of an even power of two of ways, less one.
     mask: u64,
@@ -124,10 +123,13 @@ struct Ways {
 /// Where a call leads.
 #[derive(Clone, Copy)]
 struct Way {
-    /// The caller's index above the account of who is called; 0 where there is none.
+    /// The caller's index, a bit for a tail call, and the account of what is called; 0 where there is none.
     key: u64,
     to: Option<NonNull<Node>>,
 }
+
+/// The bit of a key that says that a call is a tail call: no account has it.
+pub(crate) const TAIL_SHIFT: u32 = 31;
 
 /// Ways in a table at first, and at most.
 const WAYS: [usize; 2] = [8, 4096];
@@ -136,7 +138,7 @@ impl Ways {
     fn new(tree: bool, len: usize) -> Ways {
         let table = vec![Way { key: 0, to: None }; len].into_boxed_slice();
         Ways {
-            paths: if tree { !0 << 32 } else { 0 },
+            paths: if tree { !0 << TAIL_SHIFT } else { 0 },
             mask: len as u64 - 1,
             first: table.as_ptr(),
             table,
@@ -144,8 +146,9 @@ impl Ways {
     }
 
     #[inline(always)]
-    fn key(&self, from: u32, account: u32) -> u64 {
-        (u64::from(from) << 32 & self.paths) | u64::from(account)
+    fn key(&self, from: u32, called: Called) -> u64 {
+        let how = u64::from(from) << 32 | u64::from(called.is_tail) << TAIL_SHIFT;
+        (how & self.paths) | u64::from(called.account)
     }
 
     #[inline(always)]
@@ -154,14 +157,14 @@ impl Ways {
     }
 
     #[inline(always)]
-    fn find(&self, from: u32, account: u32) -> Option<NonNull<Node>> {
-        let key = self.key(from, account);
+    fn find(&self, from: u32, called: Called) -> Option<NonNull<Node>> {
+        let key = self.key(from, called);
         let way = self.table[self.place(key)];
         way.to.filter(|_| way.key == key)
     }
 
-    fn set(&mut self, from: u32, account: u32, to: NonNull<Node>) {
-        let key = self.key(from, account);
+    fn set(&mut self, from: u32, called: Called, to: NonNull<Node>) {
+        let key = self.key(from, called);
         let at = self.place(key);
         self.table[at] = Way { key, to: Some(to) };
     }
@@ -169,6 +172,7 @@ impl Ways {
 
 /// What compiled code looks at in a meter.
 pub(crate) mod offset {
+    pub(crate) use super::TAIL_SHIFT;
     use super::{Measures, Meter, Way, Ways, offset_of};
 
     pub(crate) const KEY: i32 = offset_of!(Meter, key) as i32;
@@ -187,6 +191,8 @@ pub(crate) mod offset {
         (MEASURES + offset_of!(Measures, reductions)) as i32;
     const WAYS: usize = offset_of!(Meter, ways);
     pub(crate) const PATHS: i32 = (WAYS + offset_of!(Ways, paths)) as i32;
+    /// Its upper half: none where the caller does not matter.
+    pub(crate) const CALLERS: i32 = PATHS + 4;
     pub(crate) const MASK: i32 = (WAYS + offset_of!(Ways, mask)) as i32;
     pub(crate) const FIRST_WAY: i32 = (WAYS + offset_of!(Ways, first)) as i32;
     pub(crate) const WAY_KEY: i32 = offset_of!(Way, key) as i32;
@@ -280,19 +286,40 @@ impl Meter {
         }
     }
 
-    /// A call of the function measured under `account`; gives the caller's node.
+    /// A call of the function measured under `account`; gives the caller's node. In tail position, `returns_to` is the
+    /// node that the frame on top of the stack gives back.
     #[inline(always)]
-    pub(super) fn enter(&mut self, account: &Arc<Account>, reading: &Reading) -> u32 {
+    pub(super) fn enter(
+        &mut self,
+        account: &Arc<Account>,
+        returns_to: Option<u32>,
+        reading: &Reading,
+    ) -> u32 {
         self.charge(reading);
         let from = self.current().index();
         if !self.runs(account) {
-            self.current = match self.ways.find(from, account.id) {
+            let called = Called {
+                account: account.id,
+                is_tail: returns_to.is_some(),
+            };
+            let known = match returns_to {
+                Some(below) if !self.is_row_from(below) => None,
+                _ => self.ways.find(from, called),
+            };
+            self.current = match known {
                 Some(to) => to,
-                None => self.transition(from, account),
+                None => self.transition(from, account, returns_to),
             };
         }
-        self.current().called();
+        self.current().count_call();
         from
+    }
+
+    /// Whether the row of tail calls that the current path ends with, as the tree has it, was called from the node
+    /// `below`. It was not where recursion was folded.
+    #[inline(always)]
+    fn is_row_from(&self, below: u32) -> bool {
+        !self.measures.tree || self.current().row_below() == below
     }
 
     /// Back from a call, to the caller's node.
@@ -304,28 +331,68 @@ impl Meter {
         self.current = self.arena.address(if is_there { caller } else { ROOT });
     }
 
+    /// Where a call leads that is made for the first time, or whose row of tail calls the tree has elsewhere.
     #[cold]
-    fn transition(&mut self, from: u32, account: &Arc<Account>) -> NonNull<Node> {
-        let parent = if self.measures.tree { from } else { ROOT };
-        let (arena, measures) = (&self.arena, self.measures);
-        let node = |at: u32| {
-            let node = (at != ROOT).then(|| arena.node(at))?;
-            Some((node.account(), node.parent()))
+    fn transition(
+        &mut self,
+        from: u32,
+        account: &Arc<Account>,
+        returns_to: Option<u32>,
+    ) -> NonNull<Node> {
+        let called = Called {
+            account: account.id,
+            is_tail: returns_to.is_some(),
         };
-        let add = || {
-            let index = arena.push(parent, account.id);
-            if !measures.tree {
-                account.nodes.lock().push((arena.clone(), index));
+        if !self.measures.tree {
+            let to = self.flat_node(account);
+            return self.remember(from, called, to);
+        }
+        let mut tree = Tracks(&self.arena);
+        let row = match returns_to {
+            Some(_) => self.arena.row_to(from, account.id),
+            None => None,
+        };
+        let (to, is_certain) = match (row, returns_to) {
+            (Some(row), Some(below)) if !self.is_row_from(below) => {
+                // From where the row was called in truth, it may lead to other nodes.
+                let mut at = below;
+                for called in row.functions {
+                    at = self.transitions.call(&mut tree, at, called);
+                }
+                (at, false)
             }
-            index
+            (Some(row), _) => (row.node, true),
+            (None, _) => (self.transitions.call(&mut tree, from, called), true),
         };
-        let to = self.transitions.call(parent, account.id, node, add);
+        match is_certain && returns_to.is_none_or(|below| self.is_row_from(below)) {
+            true => self.remember(from, called, to),
+            false => self.arena.address(to),
+        }
+    }
+
+    /// The node of a function in a flat meter.
+    fn flat_node(&mut self, account: &Arc<Account>) -> u32 {
+        let called = Called {
+            account: account.id,
+            is_tail: false,
+        };
+        let before = self.arena.len();
+        let mut tree = Tracks(&self.arena);
+        let to = self.transitions.call(&mut tree, ROOT, called);
+        if to == before {
+            account.nodes.lock().push((self.arena.clone(), to));
+        }
+        to
+    }
+
+    /// Has the next such call find its node without a search.
+    fn remember(&mut self, from: u32, called: Called, to: u32) -> NonNull<Node> {
         let to = self.arena.address(to);
         let wanted = (2 * self.arena.len() as usize).next_power_of_two();
         if wanted > self.ways.table.len() && self.ways.table.len() < WAYS[1] {
             self.ways = Ways::new(self.measures.tree, wanted.min(WAYS[1]));
         }
-        self.ways.set(from, account.id, to);
+        self.ways.set(from, called, to);
         to
     }
 
@@ -361,7 +428,7 @@ impl Meter {
     #[inline(always)]
     pub(super) fn called(&mut self, reading: &Reading) {
         self.charge_counts(reading);
-        self.current().called();
+        self.current().count_call();
     }
 
     /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
@@ -469,6 +536,9 @@ impl Meters {
 
 #[cfg(test)]
 mod tests {
+    use beamline_formats::paths::{Paths, Rows};
+    use proptest::prelude::*;
+
     use super::*;
     use crate::term::{Pid, am};
 
@@ -520,8 +590,8 @@ mod tests {
     fn words_go_to_the_function_that_runs() {
         let (f, g) = (account(1), account(2));
         let mut meter = meter(false);
-        let root = meter.enter(&f, &at(10));
-        let back = meter.enter(&g, &at(15));
+        let root = meter.enter(&f, None, &at(10));
+        let back = meter.enter(&g, None, &at(15));
         meter.leave(back, &at(17));
         meter.leave(root, &at(20));
         assert_eq!(nodes(&meter), [(0, 1, 1, 8), (0, 2, 1, 2)]);
@@ -530,26 +600,74 @@ mod tests {
 
     #[test]
     fn a_tree_has_a_node_for_each_path_and_folds_recursion() {
-        let (f, g, h) = (account(1), account(2), account(3));
+        let (f, g) = (account(1), account(2));
         let mut meter = meter(true);
-        let root = meter.enter(&f, &at(0));
-        let in_f = meter.enter(&g, &at(1));
-        let in_g = meter.enter(&h, &at(3));
-        // h calls f, which is on the path: back to its node, and g under it is the known one.
-        let in_h = meter.enter(&f, &at(6));
-        let again = meter.enter(&g, &at(10));
-        assert_eq!((root, in_f, in_g, in_h, again), (0, 1, 2, 3, 1));
-        for (caller, words) in [(again, 15), (in_h, 16), (in_g, 18), (in_f, 21), (root, 25)] {
+        let root = meter.enter(&f, None, &at(0));
+        let in_f = meter.enter(&g, None, &at(1));
+        let in_g = meter.enter(&f, None, &at(3));
+        // f and g again: back to the path of one period.
+        let again = meter.enter(&g, None, &at(6));
+        assert_eq!((root, in_f, in_g, again), (0, 1, 2, 3));
+        for (caller, words) in [(again, 10), (in_g, 15), (in_f, 21), (root, 28)] {
             meter.leave(caller, &at(words));
         }
-        let h_alone = meter.enter(&h, &at(25));
-        meter.leave(h_alone, &at(26));
-        let rows = [
-            (0, 1, 2, 1 + 4 + 1 + 4),
-            (1, 2, 2, 2 + 5 + 3),
-            (2, 3, 1, 3 + 2),
-            (0, 3, 1, 1),
-        ];
+        let rows = [(0, 1, 1, 1 + 7), (1, 2, 2, 2 + 4 + 6), (2, 1, 1, 3 + 5)];
         assert_eq!(nodes(&meter), rows);
+    }
+
+    /// The functions of the current path, the oldest first.
+    fn path(meter: &Meter) -> Vec<u32> {
+        let mut path = Vec::new();
+        let mut at = meter.current();
+        while at.index() != ROOT {
+            path.push(at.account());
+            at = meter.arena.node(at.parent());
+        }
+        path.reverse();
+        path
+    }
+
+    proptest! {
+        /// A meter is on the paths that a recording of the same calls has.
+        #[test]
+        fn paths_are_those_of_recordings(
+            steps in prop::collection::vec((0_u8..4, 1_u32..6), 0..200)
+        ) {
+            let accounts: Vec<_> = (0..6).map(account).collect();
+            let mut meter = meter(true);
+            let (mut paths, mut rows) = (Paths::default(), Rows::default());
+            // What frames give back. A call of the function that runs has none.
+            let mut frames: Vec<Option<u32>> = Vec::new();
+            for (what, id) in steps {
+                let of = &accounts[id as usize];
+                let called = Called { account: id, is_tail: false };
+                let runs = meter.runs(of);
+                match (what, frames.last().copied()) {
+                    (0 | 1, _) => {
+                        rows.call(&mut paths, called);
+                        let from = meter.enter(of, None, &at(0));
+                        frames.push((!runs).then_some(from));
+                    }
+                    (2, Some(on_top)) => {
+                        rows.tail_call(&mut paths, called);
+                        let from = meter.enter(of, on_top, &at(0));
+                        if !runs {
+                            let frame = frames.last_mut().expect("that on top");
+                            frame.get_or_insert(from);
+                        }
+                    }
+                    _ => {
+                        rows.leave(1);
+                        if let Some(Some(caller)) = frames.pop() {
+                            meter.leave(caller, &at(0));
+                        }
+                    }
+                }
+                let functions = paths.path(rows.current()).map(|called| called.account);
+                let mut functions: Vec<u32> = functions.collect();
+                functions.reverse();
+                prop_assert_eq!(path(&meter), functions);
+            }
+        }
     }
 }

@@ -18,7 +18,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
+use beamline_formats::paths::{Frame, Tree};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::in_line::InLine;
 use super::known::Known;
@@ -30,6 +32,41 @@ pub(super) const ROOT: u32 = 0;
 /// The account of the root; the least id that a function gets is one more.
 pub(super) const NO_ACCOUNT: u32 = 0;
 
+/// The mark of a path that was cut at one frame; at twice as many it is one less. No function gets such an id.
+const CUT: u32 = (1 << 31) - 1;
+
+/// A function on a call path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Called {
+    /// The function's account.
+    pub(super) account: u32,
+    /// It was called in tail position, so the frame of the stack is that of its caller.
+    pub(super) is_tail: bool,
+}
+
+/// At how many frames a path was cut, if the account stands for that and for no function.
+pub(super) fn cut_frames(account: u32) -> Option<u32> {
+    let power = CUT.wrapping_sub(account);
+    (power < u32::BITS).then(|| 1 << power)
+}
+
+impl Frame for Called {
+    fn cut_at(frames: u32) -> Called {
+        Called {
+            account: CUT - frames.ilog2(),
+            is_tail: false,
+        }
+    }
+
+    fn is_cut(self) -> bool {
+        cut_frames(self.account).is_some()
+    }
+
+    fn is_same_function(self, other: Called) -> bool {
+        self.account == other.account
+    }
+}
+
 /// A call path, or a function, of a process.
 #[derive(Default)]
 #[repr(align(64))]
@@ -38,6 +75,9 @@ pub(super) struct Node {
     parent: AtomicU32,
     /// Its place in its arena.
     index: AtomicU32,
+    /// The node that the row of tail calls which ends here was called from, as the tree has it. Where recursion was folded,
+    /// that is not the node that is returned to.
+    row_below: AtomicU32,
     calls: AtomicU64,
     ticks: AtomicU64,
     words: AtomicU64,
@@ -77,12 +117,22 @@ impl Node {
     pub(super) fn parent(&self) -> u32 {
         self.parent.load(Ordering::Relaxed)
     }
+    pub(super) fn row_below(&self) -> u32 {
+        self.row_below.load(Ordering::Relaxed)
+    }
+    /// It as a function on a path.
+    pub(super) fn called(&self) -> Called {
+        Called {
+            account: self.account(),
+            is_tail: self.row_below() != self.parent(),
+        }
+    }
     #[inline(always)]
     pub(super) fn index(&self) -> u32 {
         self.index.load(Ordering::Relaxed)
     }
     #[inline(always)]
-    pub(super) fn called(&self) {
+    pub(super) fn count_call(&self) {
         self.add_calls(1);
     }
     #[inline(always)]
@@ -158,6 +208,7 @@ pub(crate) mod offset {
 
     pub(crate) const ACCOUNT: i32 = offset_of!(Node, account) as i32;
     pub(crate) const INDEX: i32 = offset_of!(Node, index) as i32;
+    pub(crate) const ROW_BELOW: i32 = offset_of!(Node, row_below) as i32;
     pub(crate) const CALLS: i32 = offset_of!(Node, calls) as i32;
     pub(crate) const TICKS: i32 = offset_of!(Node, ticks) as i32;
     pub(crate) const WORDS: i32 = offset_of!(Node, words) as i32;
@@ -180,6 +231,14 @@ const _: () = assert!(
     Arena::place(u32::MAX) < CHUNKS,
     "memory ends before the chunks do"
 );
+
+/// A row of tail calls as far as a function.
+pub(super) struct RowTo {
+    /// The oldest call first.
+    pub(super) functions: SmallVec<[Called; 8]>,
+    /// Where it leads, called from where the tree has it.
+    pub(super) node: u32,
+}
 
 /// The nodes of one process in one session. They never move; they live as long as the session or the
 /// process looks at them.
@@ -213,7 +272,13 @@ impl Arena {
             bases: Default::default(),
             in_line,
         };
-        arena.push(ROOT, NO_ACCOUNT);
+        arena.push(
+            ROOT,
+            Called {
+                account: NO_ACCOUNT,
+                is_tail: false,
+            },
+        );
         arena
     }
 
@@ -268,7 +333,7 @@ impl Arena {
     }
 
     /// Adds a node. Only the process itself does.
-    pub(super) fn push(&self, parent: u32, account: u32) -> u32 {
+    pub(super) fn push(&self, parent: u32, called: Called) -> u32 {
         let index = self.len.load(Ordering::Relaxed);
         let chunk = Self::place(index);
         let (first, count) = Self::size(chunk);
@@ -280,11 +345,35 @@ impl Arena {
         let base = self.bases[chunk].load(Ordering::Relaxed);
         // SAFETY: AR1: the chunk is there, and only this thread adds to it.
         let node = unsafe { &*base.wrapping_add(index as usize) };
-        node.account.store(account, Ordering::Relaxed);
+        let row_below = match called.is_tail {
+            true => self.node(parent).row_below(),
+            false => parent,
+        };
+        node.account.store(called.account, Ordering::Relaxed);
         node.parent.store(parent, Ordering::Relaxed);
+        node.row_below.store(row_below, Ordering::Relaxed);
         node.index.store(index, Ordering::Relaxed);
         self.len.store(index + 1, Ordering::Release);
         index
+    }
+
+    /// Where a tail call from this node is of a function of its row, the row until there.
+    pub(super) fn row_to(&self, from: u32, account: u32) -> Option<RowTo> {
+        let mut at = self.node(from);
+        while at.account() != account {
+            if !at.called().is_tail {
+                return None;
+            }
+            at = self.node(at.parent());
+        }
+        let node = at.index();
+        let mut functions: SmallVec<[Called; 8]> = SmallVec::from_slice(&[at.called()]);
+        while at.called().is_tail {
+            at = self.node(at.parent());
+            functions.push(at.called());
+        }
+        functions.reverse();
+        Some(RowTo { functions, node })
     }
 
     /// Every node but the root, parents first.
@@ -337,6 +426,24 @@ impl Arena {
     }
 }
 
+/// The arena as a tree of paths, of which the root is the empty one.
+pub(super) struct Tracks<'a>(pub(super) &'a Arena);
+
+impl Tree<Called> for Tracks<'_> {
+    fn end(&self, path: u32) -> Option<(Called, u32)> {
+        let node = (path != ROOT).then(|| self.0.node(path))?;
+        Some((node.called(), node.parent()))
+    }
+
+    fn add(&mut self, parent: u32, called: Called) -> u32 {
+        self.0.push(parent, called)
+    }
+
+    fn len(&self) -> u32 {
+        self.0.len()
+    }
+}
+
 impl Drop for Arena {
     fn drop(&mut self) {
         for (chunk, base) in self.bases.iter_mut().enumerate() {
@@ -360,12 +467,15 @@ mod tests {
     fn nodes_are_found_where_they_were_pushed() {
         let arena = Arena::new(Pid(1), (am::erlang, am::apply, 2), Arc::default());
         for i in 1..10_000 {
-            assert_eq!(arena.push(i - 1, 7 * i), i);
+            let (account, is_tail) = (7 * i, i % 3 == 0);
+            assert_eq!(arena.push(i - 1, Called { account, is_tail }), i);
         }
         assert_eq!(arena.len(), 10_000);
         for (i, node) in arena.nodes() {
             let is = (node.parent(), node.account(), node.index());
             assert_eq!(is, (i - 1, 7 * i, i));
+            let row_below = if i % 3 == 0 { i - 2 } else { i - 1 };
+            assert_eq!(node.row_below(), row_below);
         }
         let mut next = 0;
         for chunk in 0..CHUNKS {
@@ -389,8 +499,8 @@ mod tests {
             scope.spawn(|| {
                 for _ in 0..100_000 {
                     together.begin();
-                    a.node(ROOT).called();
-                    b.node(ROOT).called();
+                    a.node(ROOT).count_call();
+                    b.node(ROOT).count_call();
                     together.end();
                 }
             });

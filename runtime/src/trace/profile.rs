@@ -3,13 +3,14 @@
 
 use crate::hash::HashMap;
 use crate::sys::stderr::complain;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use beamline_formats::name;
-use beamline_formats::profile::{Cost, Header, Native, Request, Type, Writer};
+use beamline_formats::profile::{Cost, Function, Header, Native, Origin, Request, Type, Writer};
 use beamline_formats::variable::Variable as _;
 
 use super::count::Counter;
@@ -222,7 +223,9 @@ impl Run {
             let accounts = profiled.accounts.lock();
             let arenas = self.session.arenas.lock();
             let nodes = arenas.iter().flat_map(|arena| arena.nodes());
-            nodes.map(|(_, node)| accounts[&node.account()]).collect()
+            let called = nodes.map(|(_, node)| node.account());
+            let functions = called.filter(|account| node::cut_frames(*account).is_none());
+            functions.map(|account| accounts[&account]).collect()
         };
         called.sort_by_cached_key(|mfa| (mfa.module.name(), mfa.function.name(), mfa.arity));
         called.dedup();
@@ -299,6 +302,26 @@ impl Names {
         }
         Ok(names)
     }
+}
+
+/// Writes what stands where paths were cut; gives its index by account.
+fn write_cuts<W: io::Write>(
+    writer: &mut Writer<W>,
+    accounts: &[u32],
+) -> io::Result<HashMap<u32, u32>> {
+    let mut cuts = HashMap::default();
+    for (account, frames) in accounts
+        .iter()
+        .filter_map(|account| Some((account, node::cut_frames(*account)?)))
+    {
+        let cut = Function::cut_at(frames);
+        let module = writer.module(&cut.module, Origin::App)?;
+        cuts.insert(
+            *account,
+            writer.function(module, &cut.name, cut.arity, None)?,
+        );
+    }
+    Ok(cuts)
 }
 
 /// The calls of each function, in all versions of its module.
@@ -388,23 +411,31 @@ fn write_measured<W: io::Write>(
     let accounts = profiled.accounts.lock().clone();
     all.retain(|seen| !seen.nodes.is_empty());
     all.sort_by_key(|seen| (seen.arena.pid.number(), seen.arena.pid.serial()));
-    let used = all
-        .iter()
-        .flat_map(|seen| &seen.nodes)
-        .map(|(_, account, _)| accounts[account]);
+    let used = all.iter().flat_map(|seen| &seen.nodes);
+    let used: BTreeSet<u32> = used.map(|(_, account, _)| *account).collect();
+    let (cuts, used): (Vec<u32>, Vec<u32>) = used
+        .into_iter()
+        .partition(|account| node::cut_frames(*account).is_some());
     let natives = profiled.natives.lock().clone();
-    let names = Names::write(writer, origins, &natives, used.collect())?;
+    let used = used.iter().map(|account| accounts[account]).collect();
+    let names = Names::write(writer, origins, &natives, used)?;
+    let cuts = write_cuts(writer, &cuts)?;
     let mut indices = Vec::with_capacity(all.len());
     for seen in &all {
         let arena = &seen.arena;
         indices.push(writer.process(&pid_text(arena.pid), &name_of(arena), arena.reductions())?);
     }
-    let function = |account: &u32| names.functions[&accounts[account]];
+    let function = |account: u32| match cuts.get(&account) {
+        Some(cut) => *cut,
+        None => names.functions[&accounts[&account]],
+    };
     let per_process = profile.request.kind != Type::CallCount;
     let mut totals: HashMap<(u32, Option<u32>), Cost> = HashMap::default();
     for (seen, process) in all.iter().zip(&indices) {
-        for (_, account, counted) in &seen.nodes {
-            let key = (function(account), per_process.then_some(*process));
+        let functions = seen.nodes.iter();
+        let functions = functions.filter(|(_, account, _)| !cuts.contains_key(account));
+        for (_, account, counted) in functions {
+            let key = (function(*account), per_process.then_some(*process));
             totals.entry(key).or_default().add(cost(*counted));
         }
     }
@@ -421,24 +452,52 @@ fn write_measured<W: io::Write>(
     Ok(())
 }
 
-/// The call paths of one process: parents come before their children, as in the arena.
+/// A path of one process, as the file has it.
+struct Row {
+    /// The row of the path without its last function.
+    parent: Option<u32>,
+    function: u32,
+    cost: Cost,
+    reductions: u64,
+}
+
+/// The call paths of one process, parents first. Nodes that tell apart how a function was called are one path.
+fn rows(seen: &Seen, function: impl Fn(u32) -> u32) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::with_capacity(seen.nodes.len());
+    let mut known: HashMap<(Option<u32>, u32), u32> = HashMap::default();
+    let mut row_of_node: Vec<u32> = Vec::with_capacity(seen.nodes.len());
+    for (parent, account, counted) in &seen.nodes {
+        // Node 0 of the arena is the root, which is no call.
+        let parent = parent.checked_sub(1).map(|at| row_of_node[at as usize]);
+        let function = function(*account);
+        let next = rows.len() as u32;
+        let at = *known.entry((parent, function)).or_insert(next);
+        if at == next {
+            rows.push(Row {
+                parent,
+                function,
+                cost: Cost::default(),
+                reductions: 0,
+            });
+        }
+        let row = &mut rows[at as usize];
+        row.cost.add(cost(*counted));
+        row.reductions += counted.reductions;
+        row_of_node.push(at);
+    }
+    rows
+}
+
 fn write_tree<W: io::Write>(
     writer: &mut Writer<W>,
     seen: &Seen,
     process: u32,
-    function: impl Fn(&u32) -> u32,
+    function: impl Fn(u32) -> u32,
 ) -> io::Result<()> {
-    let mut written: Vec<u32> = Vec::with_capacity(seen.nodes.len());
-    for (parent, account, counted) in &seen.nodes {
-        // Node 0 of the arena is the root, which is no call.
-        let parent = parent.checked_sub(1).map(|at| written[at as usize]);
-        let index = writer.node(
-            process,
-            parent,
-            function(account),
-            cost(*counted),
-            counted.reductions,
-        )?;
+    let mut written: Vec<u32> = Vec::new();
+    for row in rows(seen, function) {
+        let parent = row.parent.map(|at| written[at as usize]);
+        let index = writer.node(process, parent, row.function, row.cost, row.reductions)?;
         written.push(index);
     }
     Ok(())

@@ -144,7 +144,21 @@ function findBoot() {
 
 const isPathShown = (path) => !(shown.isWithoutBoot && isBoot[path]);
 
-// The same of functions. No function is twice on a path.
+// Of each path, whether its function is on it once only: it is no part of another call of that function.
+const isOutermost = hasPaths ? findOutermost() : new Uint8Array(0);
+
+function findOutermost() {
+  const isAbove = (path) => {
+    const of = flame.of[path];
+    for (let at = flame.parent[path] - 1; at >= 0; at = flame.parent[at] - 1) {
+      if (flame.of[at] === of) return true;
+    }
+    return false;
+  };
+  return Uint8Array.from(flame.of, (_, path) => (isAbove(path) ? 0 : 1));
+}
+
+// The same of functions: with callees, a path counts once, however often the function is on it.
 function functionCosts() {
   if (known.functions !== null) return known.functions;
   if (isAllShown() && !shown.isWithoutBoot) {
@@ -152,14 +166,14 @@ function functionCosts() {
     return known.functions;
   }
   const costs = pathCosts();
-  const sum = (of) => flame.widths.map((_, width) => {
+  const sum = (of, isMeant) => flame.widths.map((_, width) => {
     const sums_ = new Float64Array(flame.function.length);
     for (let path = 0; path < flame.of.length; path++) {
-      if (isPathShown(path)) sums_[flame.of[path]] += of[width][path];
+      if (isPathShown(path) && isMeant(path)) sums_[flame.of[path]] += of[width][path];
     }
     return sums_;
   });
-  known.functions = { own: sum(costs.own), total: sum(costs.total) };
+  known.functions = { own: sum(costs.own, () => true), total: sum(costs.total, (path) => isOutermost[path]) };
   return known.functions;
 }
 

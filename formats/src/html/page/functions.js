@@ -7,15 +7,23 @@ function relatives(of) {
   const [timeAt, callsAt] = [0, widthAt("calls")];
   const callers = new Map();
   const callees = new Map();
+  const callerOf = (path) => (flame.parent[path] === 0 ? -1 : flame.of[flame.parent[path] - 1]);
+  // Whether the same function was called by the same one further down already: then that call's cost has this one's.
+  const isWithinSame = (path) => {
+    for (let at = flame.parent[path] - 1; at >= 0; at = flame.parent[at] - 1) {
+      if (flame.of[at] === flame.of[path] && callerOf(at) === callerOf(path)) return true;
+    }
+    return false;
+  };
   const put = (map, key, path) => {
     const row = map.get(key) ?? { of: key, cost: 0, calls: 0 };
-    row.cost += total[timeAt][path];
+    if (!isWithinSame(path)) row.cost += total[timeAt][path];
     row.calls += callsAt >= 0 ? own[callsAt][path] : 0;
     map.set(key, row);
   };
   for (let path = 0; path < flame.of.length; path++) {
     if (!isPathShown(path)) continue;
-    const above = flame.parent[path] === 0 ? -1 : flame.of[flame.parent[path] - 1];
+    const above = callerOf(path);
     if (flame.of[path] === of) put(callers, above, path);
     if (above === of) put(callees, flame.of[path], path);
   }

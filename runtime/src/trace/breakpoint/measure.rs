@@ -250,9 +250,12 @@ fn enter(
     reading: &Reading,
 ) -> u64 {
     let key = measures.key(bp.session.id);
-    let known = meters_of(p).and_then(|meters| meters.by_key(key));
-    if let Some(meter) = known {
-        return account_word(meter.uid, meter.enter(account, reading));
+    let uid = meters_of(p).and_then(|meters| Some(meters.by_key(key)?.uid));
+    if let Some(uid) = uid {
+        let returns_to = given_back_on_top(p, uid);
+        let meter = meters_of(p).and_then(|meters| meters.by_uid(uid));
+        let meter = meter.expect("it was found");
+        return account_word(uid, meter.enter(account, returns_to, reading));
     }
     first_call(p, bp, measures, account, pc, reading)
 }
@@ -308,7 +311,7 @@ fn first_call(
     meters.meters.retain(|meter| meter.session.is_alive());
     let uid = meters.uid();
     let mut meter = Meter::new(bp.session.clone(), measures, uid, arena, calls, *reading);
-    let caller = meter.enter(account, reading);
+    let caller = meter.enter(account, None, reading);
     if is_initial && measures.words {
         meter.count_initial_words(*reading);
     }
@@ -333,11 +336,20 @@ fn push_frame(p: &mut Process, pc: CodeAddress, saved: &[u64]) -> Result<(), Exi
 
 /// Do frames on top give back the accounts of all the meters in `saved`?
 fn is_covered(p: &Process, saved: &[u64]) -> bool {
-    saved.iter().all(|word| {
-        let uid = account_of(*word).0;
-        let is_there = |accounts: &[u64]| accounts.iter().any(|word| account_of(*word).0 == uid);
-        frame::on_top(p)
-            .any(|frame| matches!(frame, Frame::Accounts(accounts) if is_there(accounts)))
+    let mut saved = saved.iter();
+    saved.all(|word| given_back_on_top(p, account_of(*word).0).is_some())
+}
+
+/// The node that frames on top give back to the meter with this name, if they do.
+#[inline]
+fn given_back_on_top(p: &Process, uid: u32) -> Option<u32> {
+    frame::on_top(p).find_map(|frame| match frame {
+        Frame::Accounts(accounts) => {
+            let mut accounts = accounts.iter().map(|word| account_of(*word));
+            let (_, node) = accounts.find(|(of, _)| *of == uid)?;
+            Some(node)
+        }
+        _ => None,
     })
 }
 

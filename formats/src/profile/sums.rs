@@ -1,0 +1,60 @@
+//! What call paths and functions cost with all that they called.
+
+use super::{Node, Profile};
+
+/// What a function costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// By itself.
+    pub(crate) own: u64,
+    /// With all that it called. A path counts once, however often the function is on it.
+    pub(crate) total: u64,
+}
+
+impl Profile {
+    /// Of each node, the cost of it and of all nodes below it.
+    pub(crate) fn costs_with_callees(&self, cost: impl Fn(&Node) -> u64) -> Vec<u64> {
+        let mut costs: Vec<u64> = self.nodes.iter().map(cost).collect();
+        // Children come after their parents: from the end on, each node has all that is below it.
+        for at in (0..self.nodes.len()).rev() {
+            if let Some(parent) = self.nodes[at].parent {
+                let parent = parent as usize;
+                costs[parent] = costs[parent].saturating_add(costs[at]);
+            }
+        }
+        costs
+    }
+
+    /// The nodes above a node, its caller's first.
+    pub(crate) fn callers(&self, node: &Node) -> impl Iterator<Item = &Node> {
+        let of = |index: Option<u32>| index.map(|index| &self.nodes[index as usize]);
+        std::iter::successors(of(node.parent), move |node| of(node.parent))
+    }
+
+    /// Of each node, whether its function is on its path once only: it is no part of another call of that function.
+    pub(crate) fn outermost(&self) -> Vec<bool> {
+        let is_above = |node: &Node| {
+            self.callers(node)
+                .any(|above| above.function == node.function)
+        };
+        self.nodes.iter().map(|node| !is_above(node)).collect()
+    }
+
+    /// What each function costs, where nodes cost this, and this with all below, and where `outermost` is of this profile.
+    pub(crate) fn function_sums(
+        &self,
+        cost: impl Fn(&Node) -> u64,
+        with_callees: &[u64],
+        outermost: &[bool],
+    ) -> Vec<Sum> {
+        let mut sums = vec![Sum::default(); self.functions.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            let sum = &mut sums[node.function as usize];
+            sum.own = sum.own.saturating_add(cost(node));
+            if outermost[at] {
+                sum.total = sum.total.saturating_add(with_callees[at]);
+            }
+        }
+        sums
+    }
+}
