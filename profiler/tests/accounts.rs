@@ -2,7 +2,7 @@
 //!
 //! In a random program each function is called in one place alone, besides by itself. So who is charged for what a function
 //! allocates is known, whichever functions are traced: the function, or else the nearest of those that lead to it, or else
-//! nobody. `BEAMLINE_ACCOUNTS_SEED` and `BEAMLINE_ACCOUNTS_PROGRAMS` ask for other programs, and for more of them.
+//! nobody. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` ask for other programs, and for more of them.
 
 mod place;
 
@@ -401,8 +401,8 @@ fn measured(text: &str) -> Measured {
 
 #[test]
 fn each_set_of_traced_functions_has_what_all_have_together() {
-    let seed = asked("BEAMLINE_ACCOUNTS_SEED", 1);
-    let count = asked("BEAMLINE_ACCOUNTS_PROGRAMS", 6) as usize;
+    let seed = asked("PROPTEST_RNG_SEED", 29);
+    let count = asked("PROPTEST_CASES", 6) as usize;
     let (programs, source) = programs(seed, count);
     let Some(place) = Place::new(&source) else {
         return;
