@@ -208,7 +208,7 @@ impl Writer<'_> {
             let parent = match at {
                 0 => None,
                 1 => Some(0),
-                    // One that is no native.
+                // One that is no native.
                 _ => Some(1 + self.random.below((at - 1).min(5 - natives))),
             };
             let native = native.map(|(_, call)| call);
@@ -298,7 +298,9 @@ impl Writer<'_> {
             3 => format!("(id(fun() -> {work}, {name}({number}, {depth}) end))()"),
             4 => format!("lists:foreach(fun({i}) -> {name}({i}, {depth}) end, [N, N + 1])"),
             5 => format!("[{name}({i}, {depth}) || {i} <- [N, N + 1]]"),
-            6 => format!("lists:map(fun({i}) -> {work}, catch {name}({i}, {depth}) end, [N, N + 1])"),
+            6 => {
+                format!("lists:map(fun({i}) -> {work}, catch {name}({i}, {depth}) end, [N, N + 1])")
+            }
             _ => format!("{name}({number}, {depth})"),
         }
     }
