@@ -221,7 +221,7 @@ fn paths_are_those_of_the_stack() {
             return;
         };
         place.printed(&["run", "--", "erlc", "work.erl"]);
-        for engine in ["compiled", "interpreter"] {
+        for engine in ["jit", "interpreter"] {
             for form in [&[][..], &["--deterministic"]] {
                 let run = |words: &[&str]| {
                     let patterns = [

@@ -67,9 +67,10 @@ words_of_caught_errors() ->
 words_of(Functions, Call) ->
     Session = trace:session_create(words, self(), []),
     [trace:function(Session, {?MODULE, Function, 1}, true, [call_memory]) || Function <- Functions],
+    trace:function(Session, {?MODULE, caught, 0}, true, [call_memory]),
     {Pid, Monitor} = spawn_monitor(fun() ->
                                            receive go -> ok end,
-                                           [outcome(fun() -> Call(Function, {}) end) || Function <- Functions]
+                                           lists:foreach(fun(Function) -> caught(Call, Function, {}) end, Functions)
                                    end),
     1 = trace:process(Session, Pid, true, [call]),
     Pid ! go,
@@ -79,6 +80,10 @@ words_of(Functions, Call) ->
                 {call_memory, [{_, 1, Count}]} <- [trace:info(Session, {?MODULE, Function, 1}, call_memory)]],
     true = trace:session_destroy(Session),
     Words.
+
+%% OTP charges a function that raises until a traced one is called: that is at once here.
+caught(Call, First, Second) -> try Call(First, Second) catch _:_ -> caught() end.
+caught() -> ok.
 
 catches(catches_arguments, Term) -> catches_arguments(Term);
 catches(catches_info, Term) -> catches_info(Term);
@@ -104,11 +109,11 @@ fails_with_info(Term) -> [error(Term, none, [{error_info, #{cause => Term}}])].
 words_of_failing_appends() ->
     Session = trace:session_create(words, self(), []),
     trace:function(Session, {?MODULE, append_to_nothing, 1}, true, [call_memory]),
+    trace:function(Session, {?MODULE, caught, 0}, true, [call_memory]),
     Words = [begin
-                 {Pid, Monitor} = spawn_monitor(fun() ->
-                                                        receive go -> ok end,
-                                                        catch append_to_nothing(List)
-                                                end),
+                 Go = fun() -> receive go -> ok end, caught(fun apply/2, fun append_to_nothing/1, [List]) end,
+                 % OTP copies as many as there is room for on the heap.
+                 {Pid, Monitor} = spawn_opt(Go, [monitor, {min_heap_size, 1000}]),
                  1 = trace:process(Session, Pid, true, [call]),
                  Pid ! go,
                  receive {'DOWN', Monitor, process, Pid, _} -> ok end,

@@ -37,7 +37,7 @@ use crate::code::op::entry as head;
 use crate::process::dirty::DirtyTicks;
 use crate::process::{Dirty, Exiting, Process};
 use crate::term::CodeAddress;
-use measure::{account_of, count_in_line, give_back, measure, measured, reading};
+use measure::{account_of, count_in_line, give_back, measure, measured};
 pub(super) use measure::{meters_of, settle};
 
 /// The generation that running code uses.
@@ -378,8 +378,8 @@ pub(crate) fn returned(p: &mut Process, kind: u64) -> CodeAddress {
     frame::pop(p, &frame)
 }
 
-/// The exception stored in `p` is about to cut the stack: it is reported, and a call path goes back to the
-/// function that handles it.
+/// The exception stored in `p` is about to cut the stack: it is reported, and the accounts of the calls that end are given
+/// back.
 pub(crate) fn unwinding(p: &mut Process) {
     if p.trace_frames.get() > 0 {
         call::unwinding(p);
@@ -391,28 +391,22 @@ pub(crate) fn unwinding(p: &mut Process) {
         });
         record::unwound(p, calls);
     }
-    if meters_of(p).is_none_or(|meters| !meters.meters.iter().any(|m| m.measures.tree)) {
+    if p.meters.is_none() {
         return;
     }
-    let mut outermost: SmallVec<[(u32, u32); 2]> = SmallVec::new();
+    // Of each meter, what the outermost call that ends is to give back.
+    let mut outermost: SmallVec<[u64; 2]> = SmallVec::new();
     frame::unwound(p, |step| {
         if let frame::Unwound::Frame(Frame::Accounts(accounts)) = step {
             for account in accounts {
-                let (uid, node) = account_of(*account);
-                outermost.retain(|(known, _)| *known != uid);
-                outermost.push((uid, node));
+                let uid = account_of(*account).0;
+                outermost.retain(|known| account_of(*known).0 != uid);
+                outermost.push(*account);
             }
         }
     });
-    settle(p);
-    let reading = reading(p);
-    let Some(meters) = meters_of(p) else {
-        return;
-    };
-    for (uid, node) in outermost {
-        if let Some(meter) = meters.by_uid(uid).filter(|meter| meter.measures.tree) {
-            meter.leave(node, &reading);
-        }
+    if !outermost.is_empty() {
+        give_back(p, &outermost);
     }
 }
 

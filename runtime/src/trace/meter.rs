@@ -4,9 +4,11 @@
 //! (or call path) that is running. A call charges what has passed to the current node and makes the callee's node the
 //! current one. A return charges the callee and makes the caller's node current again.
 //!
-//! In a flat meter a node stands for a function, whoever calls it, and an exception leaves the account with the
-//! function that raised it, as in OTP. In a tree meter a node stands for a call path, as [`beamline_formats::paths`]
-//! describes. An exception gives the account back to the function that catches it.
+//! In a flat meter a node stands for a function, whoever calls it. In a tree meter a node stands for a call path, as
+//! [`beamline_formats::paths`] describes.
+//!
+//! An exception is a return from all calls that it ends: it makes the node current again that was current in the function
+//! that catches it. Differs from OTP, which leaves the account with the function that raised it.
 //!
 //! A call of the function that is current is no change: it is counted, but the clock is not read, and there is nothing to
 //! give back. So recursion costs little.
