@@ -266,7 +266,7 @@ fn paths_are_those_of_the_stack() {
 
 /// A function's total has each path once that the function is on.
 fn check_totals(report: &Value, costs: &Costs, case: &str) {
-    let rows = report["functions"].as_array().expect("functions");
+    let rows = report["by_total"].as_array().expect("functions");
     for row in rows {
         let function = row["function"].as_str().expect("a name");
         let is_on = |(path, _): &(&Vec<String>, _)| path.iter().any(|of| of == function);
