@@ -141,3 +141,43 @@ pub(super) fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::TIME;
+    use crate::profile::sums::tests::profile;
+
+    #[test]
+    fn calls_and_own_cost_are_what_a_function_costs_with_all_that_it_called() {
+        let rows = [
+            ("m", 1),
+            ("me", 2),
+            ("meo", 4),
+            ("meoe", 8),
+            ("meoei", 16),
+            ("meoeo", 32),
+            ("mei", 64),
+        ];
+        let profile = profile(&rows);
+        let (own, calls) = sums(&profile, &[TIME]);
+        let with_callees = |function: usize| {
+            let calls = calls
+                .iter()
+                .filter(|((caller, _), _)| *caller as usize == function);
+            own[function][0] + calls.map(|(_, (_, cost))| cost[0]).sum::<u64>()
+        };
+        let totals: Vec<u64> = (0..profile.functions.len()).map(with_callees).collect();
+        let time = |node: &crate::profile::Node| node.cost.time_ns;
+        let expect = profile.function_sums(
+            time,
+            &profile.costs_with_callees(time),
+            &profile.outermost(),
+        );
+        assert_eq!(
+            totals,
+            expect.iter().map(|sum| sum.total).collect::<Vec<_>>()
+        );
+        assert_eq!(totals[0], 127);
+    }
+}

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{Drawing, Width, fold, paint_difference};
 use crate::name::{self, time};
-use crate::profile::{Function, Node, Profile, Sum, Type, View};
+use crate::profile::sums::Sum;
+use crate::profile::{Function, Node, Profile, Type, View};
 use crate::rank::{SIGNIFICANT, median, p_value};
 
 /// What the colours and edges of a differential flame graph mean.

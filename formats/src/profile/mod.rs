@@ -13,7 +13,7 @@ mod pattern;
 mod reader;
 mod request;
 mod span;
-mod sums;
+pub(crate) mod sums;
 mod view;
 mod writer;
 
@@ -28,7 +28,6 @@ pub use reader::ReadError;
 pub use request::Request;
 pub(crate) use request::files_in;
 pub use span::Span;
-pub(crate) use sums::Sum;
 pub use view::{LeftOut, Rest, Scope, View};
 pub use writer::{AtomicFile, Writer};
 

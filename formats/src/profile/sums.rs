@@ -58,3 +58,63 @@ impl Profile {
         sums
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::profile::{Cost, Function};
+
+    /// A profile with a path for each row, the oldest function first: a letter each, with its own time.
+    pub(crate) fn profile(rows: &[(&str, u64)]) -> Profile {
+        let mut profile = Profile::default();
+        let mut paths: Vec<&str> = Vec::new();
+        for (path, time_ns) in rows {
+            let (parent, name) = path.split_at(path.len() - 1);
+            let at = paths.iter().position(|known| *known == parent);
+            let function = Function {
+                module: "m".into(),
+                name: name.into(),
+                arity: 0,
+            };
+            let known = profile.functions.iter().position(|of| *of == function);
+            let function = known.unwrap_or_else(|| {
+                profile.functions.push(function);
+                profile.functions.len() - 1
+            });
+            profile.nodes.push(Node {
+                process: 0,
+                parent: at.map(|at| at as u32),
+                function: function as u32,
+                cost: Cost {
+                    time_ns: *time_ns,
+                    ..Cost::default()
+                },
+                reductions: 0,
+                wait_ns: 0,
+            });
+            paths.push(path);
+        }
+        profile
+    }
+
+    #[test]
+    fn a_path_counts_once_for_each_function_that_is_on_it() {
+        let time = |node: &Node| node.cost.time_ns;
+        let rows = [
+            ("m", 1),
+            ("me", 2),
+            ("meo", 4),
+            ("meoe", 8),
+            ("meoei", 16),
+            ("mei", 32),
+        ];
+        let profile = profile(&rows);
+        let with_callees = profile.costs_with_callees(time);
+        assert_eq!(with_callees, [63, 62, 28, 24, 16, 32]);
+        let outermost = profile.outermost();
+        assert_eq!(outermost, [true, true, true, false, true, true]);
+        let sums = profile.function_sums(time, &with_callees, &outermost);
+        let sums: Vec<_> = sums.iter().map(|sum| (sum.own, sum.total)).collect();
+        assert_eq!(sums, [(1, 63), (10, 62), (4, 28), (48, 48)]);
+    }
+}

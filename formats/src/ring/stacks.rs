@@ -366,6 +366,29 @@ mod tests {
             &[(10, call(1)), (11, call(2)), (12, tail(1)), (15, back())],
             &["+1", "+2", "+1", "-1 12..15 3", "-2 11..15 1", "1"],
         );
+        // A call of the function that runs opens no row: what it tail calls may call back.
+        check(
+            &[
+                (10, call(1)),
+                (11, call(1)),
+                (12, tail(2)),
+                (13, tail(1)),
+                (14, tail(2)),
+                (15, back()),
+            ],
+            &[
+                "+1",
+                "+1",
+                "+2",
+                "+1",
+                "-1 13..14 1",
+                "-2 12..14 1",
+                "+2",
+                "-2 14..15 1",
+                "-1 11..15 1",
+                "1",
+            ],
+        );
         // What was called before has no beginning; a tail call without a call is a call.
         let unknown = [(10, back()), (11, tail(1)), (12, back())];
         check(&unknown, &["+1", "-1 11..12 1"]);
