@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 
+use crate::parts::{self, AfterFailure, Part, part};
 use crate::{
-    conformance, differ, engines, fetch, golden, natives, orders, replays, run, samples, stress,
+    binary, conformance, differ, engines, fetch, golden, natives, orders, programs, replays, run,
+    samples, stress,
 };
 
 /// Options of `cargo xtask test`.
@@ -17,46 +19,68 @@ pub(crate) struct Options {
     no_browser: bool,
 }
 
-/// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under stress, the
-/// golden cases, these and the binary's tests on the interpreter, random modules on both engines, random programs in all
-/// their orders, recordings of others and their replays, libraries of others, and OTP's suites that are in the gate.
+/// Runs the parts, and stops at the first one that fails.
 pub(crate) fn main(options: &Options) -> Result<()> {
+    let mut all = own(options);
+    if !options.quick {
+        all.extend(of_otp()?);
+    }
+    parts::run_all(all, AfterFailure::Stop)
+}
+
+/// The workspace's own tests, and the runtime's once more with a collection, and a check of the heap, at every safepoint.
+fn own(options: &Options) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
     if !options.quick {
         // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
-        fetch::otp()?;
+        parts.push(part("fetching OTP", || fetch::otp().map(drop)));
     }
-    let skip: &[&str] = if options.no_browser {
-        &["--", "--skip", "in_a_browser"]
-    } else {
-        &[]
-    };
-    if run::on_path("cargo-nextest") {
-        let nextest = ["nextest", "run", "--workspace", "--no-tests=pass"];
-        run::cargo(&[&nextest, skip].concat())?;
-        // nextest runs no documentation tests.
-        run::cargo(&["test", "--workspace", "--doc"])?;
-    } else {
-        run::cargo(&[&["test", "--workspace"], skip].concat())?;
-    }
-    // Once more with a collection, and a check of the heap, at every safepoint.
-    let zeal = ["--package", "beamline-runtime", "--lib", "--features"];
-    run::cargo(&[&["test"], &zeal[..], &["gc_zeal"]].concat())?;
-    if options.quick {
-        return Ok(());
-    }
-    samples::main(&samples::Options::of_test())?;
-    stress::main(&stress::Options::of_test())?;
-    golden::main(&golden::Options::of_test())?;
-    engines::of_test(options.no_browser)?;
-    differ::main(&differ::Options::of_test()?)?;
-    orders::main(&orders::Options::of_test()?)?;
-    for options in replays::Options::of_test()? {
-        replays::main(&options)?;
-    }
-    if natives::has_debian() {
-        natives::main(&natives::Options::of_test())?;
-    } else {
-        eprintln!("libraries of others: skipped, there is no Debian mirror to fetch them from");
-    }
-    conformance::gate()
+    parts.extend([
+        part("compiling the tests", programs::compile),
+        part("tests", || {
+            run::status(&mut programs::tests(&[], options.no_browser))
+        }),
+        part("tests of the documentation", programs::run_documentation),
+        part("unit tests, gc_zeal", programs::run_zealous),
+    ]);
+    parts
+}
+
+/// What runs programs on OTP's libraries: the samples' counts, trace sessions under stress, the golden cases, these and
+/// the binary's tests on the interpreter, random modules on both engines, random programs in all their orders, recordings
+/// of others and their replays, libraries of others, and OTP's suites.
+fn of_otp<'p>() -> Result<Vec<Part<'p>>> {
+    let mut parts = vec![
+        part("compiling beamline", || {
+            binary::beamline().and_then(|_| binary::zealous()).map(drop)
+        }),
+        part("samples", || samples::main(&samples::Options::of_test())),
+        part("trace sessions", || {
+            stress::main(&stress::Options::of_test())
+        }),
+        part("golden cases", || golden::main(&golden::Options::of_test())),
+    ];
+    parts.extend(engines::of_test());
+    parts.extend([
+        part("random modules", || {
+            differ::main(&differ::Options::of_test()?)
+        }),
+        part("orders of random programs", || {
+            orders::main(&orders::Options::of_test()?)
+        }),
+    ]);
+    let [each, random] = replays::Options::of_test()?;
+    parts.extend([
+        part("replays", move || replays::main(&each)),
+        part("replays of random programs", move || replays::main(&random)),
+        part("libraries of others", || {
+            if natives::has_debian() {
+                return natives::main(&natives::Options::of_test());
+            }
+            eprintln!("skipped: there is no Debian mirror to fetch them from");
+            Ok(())
+        }),
+        part("suites", conformance::gate),
+    ]);
+    Ok(parts)
 }
