@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::engine::{ENGINES, VARIABLE};
+use crate::needs::Needs;
 use crate::parts::{self, AfterFailure, Part, part};
 use crate::{conformance, paths, programs, run};
 
@@ -56,40 +57,47 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         [] => all.iter().map(|&name| name.to_owned()).collect(),
         given => given.to_vec(),
     };
+    let needs = &Needs::of_machine()?;
     let mut all = Vec::new();
     for engine in chosen(&options.engines, &ENGINES) {
         for name in chosen(&options.parts, &PARTS) {
             let engine = engine.clone();
             all.push(part(&format!("{name} on {engine}"), move || {
-                run_on(&engine, &name, options.no_browser)
+                run_on(&engine, &name, options.no_browser, needs)
             }));
         }
     }
-    parts::run_all(all, AfterFailure::GoOn)
+    parts::run_all(all, AfterFailure::GoOn, &needs.missing())
 }
 
 /// What `cargo xtask test` runs on the interpreter besides: the golden cases, and the tests of the binary whose answers may
 /// depend on the engine.
-pub(crate) fn of_test<'p>() -> [Part<'p>; 2] {
+pub(crate) fn of_test(needs: &Needs) -> [Part<'_>; 2] {
     const ENGINE: &str = ENGINES[0];
     [
         part("golden cases on the interpreter", || {
-            run_on(ENGINE, "golden", true)
+            run::status(task("golden", &[]).env(VARIABLE, ENGINE))
         }),
-        part("programs on the interpreter", || {
+        part("programs on the interpreter", move || {
             let mut names = programs::of_beamline()?;
             names.retain(|name| !WITHOUT_ENGINE.contains(&name.as_str()));
-            run::status(programs::tests(&names, true).env(VARIABLE, ENGINE))
+            let mut tests = programs::tests(&names, true);
+            needs.require(&mut tests);
+            run::status(tests.env(VARIABLE, ENGINE))
         }),
     ]
 }
 
-fn run_on(engine: &str, part: &str, no_browser: bool) -> Result<()> {
+fn run_on(engine: &str, part: &str, no_browser: bool, needs: &Needs) -> Result<()> {
     let mut command = match part {
-        BINARY => programs::tests(&programs::of_beamline()?, no_browser),
+        BINARY => {
+            let mut tests = programs::tests(&programs::of_beamline()?, no_browser);
+            needs.require(&mut tests);
+            tests
+        }
         SUITES => task("conformance", &conformance::suites_of_gate()?),
         // More rounds are for what differs by chance.
-        SAMPLES => task(part, &["--rounds".to_owned(), "2".to_owned()]),
+        SAMPLES => task(part, &["--gate", "--rounds", "2"].map(str::to_owned)),
         part => task(part, &[]),
     };
     run::status(command.env(VARIABLE, engine))
@@ -97,7 +105,7 @@ fn run_on(engine: &str, part: &str, no_browser: bool) -> Result<()> {
 
 /// Another task of this program. The program is run by its open file: building the tests may have put another one in its
 /// place.
-fn task(name: &str, arguments: &[String]) -> Command {
+pub(crate) fn task(name: &str, arguments: &[String]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("xtask").arg(name).args(arguments);
     command.current_dir(paths::workspace());

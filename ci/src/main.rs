@@ -22,6 +22,7 @@ mod kills;
 mod libraries;
 mod loom;
 mod natives;
+mod needs;
 mod orders;
 mod outside;
 mod parts;

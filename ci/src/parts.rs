@@ -21,8 +21,9 @@ pub(crate) enum AfterFailure {
     GoOn,
 }
 
-/// Runs the parts, prints a line for each and the table of all at the end, and fails if one of them failed.
-pub(crate) fn run_all(parts: Vec<Part<'_>>, after: AfterFailure) -> Result<()> {
+/// Runs the parts, prints a line for each and the table of all at the end with `notes` below it, and fails if one of them
+/// failed.
+pub(crate) fn run_all(parts: Vec<Part<'_>>, after: AfterFailure, notes: &[String]) -> Result<()> {
     let began = outside::now();
     let mut lines = Vec::new();
     let mut failed = Vec::new();
@@ -48,7 +49,10 @@ pub(crate) fn run_all(parts: Vec<Part<'_>>, after: AfterFailure) -> Result<()> {
         "\nseconds of each part, {} in all:",
         began.elapsed().as_secs()
     );
-    lines.iter().for_each(|line| eprintln!("{line}"));
+    lines
+        .iter()
+        .chain(notes)
+        .for_each(|line| eprintln!("{line}"));
     if !failed.is_empty() {
         bail!("{}", failed.join(", "));
     }
@@ -73,7 +77,7 @@ mod tests {
                 })
             };
             let parts = vec![one("a", true), one("b", false), one("c", true)];
-            let ended = run_all(parts, after).map_err(|error| error.to_string());
+            let ended = run_all(parts, after, &[]).map_err(|error| error.to_string());
             (ended, seen.into_inner())
         };
         let failed = Err("b".to_owned());

@@ -30,15 +30,10 @@ const ZEALOUS: [&str; 8] = [
 /// Tests that run at the same time, for each processor: most of those that start a program wait for it.
 const THREADS: usize = 2;
 
-/// Compiles all that `tests` and `run_zealous` run.
+/// Compiles all that `tests` and `zealous` run.
 pub(crate) fn compile() -> Result<()> {
     run::cargo(&["test", "--workspace", "--no-run"])?;
     run::status(zealous().arg("--no-run"))
-}
-
-/// Runs all tests but those of the documentation.
-pub(crate) fn run_all(no_browser: bool) -> Result<()> {
-    run::status(&mut tests(&[], no_browser))
 }
 
 /// Runs the tests that stand in the documentation.
@@ -46,12 +41,8 @@ pub(crate) fn run_documentation() -> Result<()> {
     run::cargo(&["test", "--workspace", "--doc"])
 }
 
-/// Runs the runtime's unit tests with a collection, and a check of the heap, at every safepoint.
-pub(crate) fn run_zealous() -> Result<()> {
-    run::status(&mut zealous())
-}
-
-fn zealous() -> Command {
+/// The command that runs the runtime's unit tests with a collection, and a check of the heap, at every safepoint.
+pub(crate) fn zealous() -> Command {
     run::cargo_command(&[&["test", "--lib"], &ZEALOUS[..], &ZEAL].concat())
 }
 
