@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::{paths, run};
+use crate::{paths, programs, run};
 
 /// Builds the `beamline` binary with optimisation and gives its path.
 pub(crate) fn beamline() -> Result<PathBuf> {
@@ -25,8 +25,18 @@ fn built(profile: &str) -> Result<PathBuf> {
 
 /// Builds the binary that collects at every safepoint, beside the ordinary one: what both need is built once.
 pub(crate) fn zealous() -> Result<PathBuf> {
-    let build = ["build", "--package", "beamline", "--features", "gc_zeal"];
-    run::cargo(&build).context("building beamline with gc_zeal")?;
+    // With a program of tests beside it, which is a small one, cargo takes the features that tests have: only the runtime,
+    // and what is built on it, is compiled again.
+    let build = [
+        "build",
+        "--workspace",
+        "--bin",
+        "beamline",
+        "--test",
+        "tidy",
+    ];
+    run::cargo(&[&build[..], &programs::ZEAL].concat())
+        .context("building beamline with gc_zeal")?;
     let target = paths::target();
     let zealous = target.join("debug/beamline-zealous");
     // The ordinary build has the same name.

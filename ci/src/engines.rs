@@ -3,10 +3,12 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use crate::engine::{ENGINES, VARIABLE};
-use crate::{conformance, outside, paths, run};
+use crate::needs::Needs;
+use crate::parts::{self, AfterFailure, Part, part};
+use crate::{conformance, paths, programs, run};
 
 /// Options of `cargo xtask engines`.
 #[derive(clap::Args)]
@@ -31,71 +33,94 @@ const BINARY: &str = "binary";
 const SAMPLES: &str = "samples";
 const SUITES: &str = "suites";
 
+/// The programs of tests that the interpreter does not run for `cargo xtask test`: they choose the engine themselves, or
+/// test what is done with a recording, a profile or a command line, which is the same whatever ran the program.
+const WITHOUT_ENGINE: [&str; 13] = [
+    "bad_input",
+    "ci",
+    "disasm",
+    "engine",
+    "html",
+    "input",
+    "outputs",
+    "perf",
+    "replay_faults",
+    "reports",
+    "settings",
+    "tutorials",
+    "viewers",
+];
+
 /// Runs every test on every engine, and tells how long each took and which ones failed.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let chosen = |given: &[String], all: &[&str]| match given {
         [] => all.iter().map(|&name| name.to_owned()).collect(),
         given => given.to_vec(),
     };
-    let mut failed = Vec::new();
+    let needs = &Needs::of_machine()?;
+    let mut all = Vec::new();
     for engine in chosen(&options.engines, &ENGINES) {
-        for part in chosen(&options.parts, &PARTS) {
-            let began = outside::now();
-            let ended = part_on(&engine, &part, options.no_browser);
-            let seconds = began.elapsed().as_secs();
-            let how = match &ended {
-                Ok(()) => "passes".to_owned(),
-                Err(error) => format!("fails: {error:#}"),
-            };
-            eprintln!("{part} on {engine}: {how} ({seconds} s)");
-            if ended.is_err() {
-                failed.push(format!("{part} on {engine}"));
-            }
+        for name in chosen(&options.parts, &PARTS) {
+            let engine = engine.clone();
+            all.push(part(&format!("{name} on {engine}"), move || {
+                run_on(&engine, &name, options.no_browser, needs)
+            }));
         }
     }
-    if !failed.is_empty() {
-        bail!("{}", failed.join(", "));
-    }
-    Ok(())
+    parts::run_all(all, AfterFailure::GoOn, &needs.missing())
 }
 
-/// What `cargo xtask test` runs on the interpreter besides: the tests of the binary and the golden cases.
-pub(crate) fn of_test(no_browser: bool) -> Result<()> {
-    for part in [BINARY, "golden"] {
-        part_on("interpreter", part, no_browser)
-            .with_context(|| format!("{part} on the interpreter"))?;
-    }
-    Ok(())
+/// What `cargo xtask test` runs on the interpreter besides: the golden cases, and the tests of the binary whose answers may
+/// depend on the engine.
+pub(crate) fn of_test(needs: &Needs) -> [Part<'_>; 2] {
+    const ENGINE: &str = ENGINES[0];
+    [
+        part("golden cases on the interpreter", || {
+            run::status(task("golden", &[]).env(VARIABLE, ENGINE))
+        }),
+        part("programs on the interpreter", move || {
+            let mut names = programs::of_beamline()?;
+            names.retain(|name| !WITHOUT_ENGINE.contains(&name.as_str()));
+            let mut tests = programs::tests(&names, true);
+            needs.require(&mut tests);
+            run::status(tests.env(VARIABLE, ENGINE))
+        }),
+    ]
 }
 
-fn part_on(engine: &str, part: &str, no_browser: bool) -> Result<()> {
+fn run_on(engine: &str, part: &str, no_browser: bool, needs: &Needs) -> Result<()> {
     let mut command = match part {
-        BINARY => tests_of_binary(no_browser),
+        BINARY => {
+            let mut tests = programs::tests(&programs::of_beamline()?, no_browser);
+            needs.require(&mut tests);
+            tests
+        }
         SUITES => task("conformance", &conformance::suites_of_gate()?),
-        // Ten rounds are for what differs by chance.
-        SAMPLES => task(part, &["--rounds".to_owned(), "2".to_owned()]),
+        // More rounds are for what differs by chance.
+        SAMPLES => task(part, &["--gate", "--rounds", "2"].map(str::to_owned)),
         part => task(part, &[]),
     };
     run::status(command.env(VARIABLE, engine))
 }
 
-/// The tests of the `beamline` package, most of which start the binary.
-fn tests_of_binary(no_browser: bool) -> Command {
-    let mut command = match run::on_path("cargo-nextest") {
-        true => run::cargo_command(&["nextest", "run", "--package", "beamline"]),
-        false => run::cargo_command(&["test", "--package", "beamline"]),
-    };
-    if no_browser {
-        command.args(["--", "--skip", "in_a_browser"]);
-    }
-    command
-}
-
 /// Another task of this program. The program is run by its open file: building the tests may have put another one in its
 /// place.
-fn task(name: &str, arguments: &[String]) -> Command {
+pub(crate) fn task(name: &str, arguments: &[String]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("xtask").arg(name).args(arguments);
     command.current_dir(paths::workspace());
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_are_left_out_are_there() {
+        let all = programs::of_beamline().unwrap();
+        for name in WITHOUT_ENGINE {
+            assert!(all.iter().any(|known| known == name), "{name}");
+        }
+    }
 }

@@ -22,11 +22,15 @@ mod kills;
 mod libraries;
 mod loom;
 mod natives;
+mod needs;
+mod nightly;
 mod orders;
 mod outside;
+mod parts;
 mod paths;
 mod pictures;
 mod place;
+mod programs;
 mod replays;
 mod run;
 mod samples;
@@ -59,6 +63,8 @@ enum Task {
     Pictures(pictures::Options),
     /// Run all tests of the workspace, then the conformance suites of the gate
     Test(test::Options),
+    /// Run everything that tests, for as long as it takes, and go on after a failure
+    Nightly(nightly::Options),
     /// Run OTP's own test suites and compare each case's result with OTP's
     Conformance(conformance::Options),
     /// Count how many of OTP 29's BIFs the runtime has
@@ -97,6 +103,12 @@ enum Task {
     Counts(counts::Options),
 }
 
+/// Does this program know a command line?
+#[cfg(test)]
+fn parse<'w>(words: impl Iterator<Item = &'w str>) -> Result<(), clap::Error> {
+    Cli::try_parse_from(words).map(drop)
+}
+
 fn main() -> std::process::ExitCode {
     let done = match Cli::parse().task {
         Task::Fetch(options) => fetch::main(&options),
@@ -104,6 +116,7 @@ fn main() -> std::process::ExitCode {
         Task::Book => book::main(),
         Task::Pictures(options) => pictures::main(&options),
         Task::Test(options) => test::main(&options),
+        Task::Nightly(options) => nightly::main(&options),
         Task::Conformance(options) => conformance::main(&options),
         Task::Bifs(options) => bifs::main(&options),
         Task::Compare(options) => compare::main(&options),

@@ -1,9 +1,14 @@
 //! `cargo xtask test`: everything that must pass before a change goes in.
 
+use std::process::Command;
+
 use anyhow::Result;
 
+use crate::needs::Needs;
+use crate::parts::{self, AfterFailure, Part, part};
 use crate::{
-    conformance, differ, engines, fetch, golden, natives, orders, replays, run, samples, stress,
+    binary, conformance, differ, engines, golden, natives, orders, programs, replays, run, samples,
+    stress,
 };
 
 /// Options of `cargo xtask test`.
@@ -17,46 +22,71 @@ pub(crate) struct Options {
     no_browser: bool,
 }
 
-/// The workspace's own tests, the runtime's under `gc_zeal`, then the samples' counts, trace sessions under stress, the
-/// golden cases, these and the binary's tests on the interpreter, random modules on both engines, random programs in all
-/// their orders, recordings of others and their replays, libraries of others, and OTP's suites that are in the gate.
+/// Runs the parts, and stops at the first one that fails. Those of OTP have libraries of others behind them, where they can
+/// be fetched.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    if !options.quick {
-        // The tests of `beamline` itself run programs on it, and are skipped where it is not there.
-        fetch::otp()?;
-    }
-    let skip: &[&str] = if options.no_browser {
-        &["--", "--skip", "in_a_browser"]
-    } else {
-        &[]
+    let needs = match options.quick {
+        true => Needs::without_otp(),
+        false => Needs::of_machine()?,
     };
-    if run::on_path("cargo-nextest") {
-        let nextest = ["nextest", "run", "--workspace", "--no-tests=pass"];
-        run::cargo(&[&nextest, skip].concat())?;
-        // nextest runs no documentation tests.
-        run::cargo(&["test", "--workspace", "--doc"])?;
-    } else {
-        run::cargo(&[&["test", "--workspace"], skip].concat())?;
+    let mut all = own(options, &needs);
+    let mut notes = needs.missing();
+    if !options.quick {
+        all.extend(of_otp(&needs)?);
+        if natives::has_debian() {
+            let natives = || natives::main(&natives::Options::of_test());
+            all.push(part("libraries of others", natives));
+        } else {
+            notes.push("libraries of others: no Debian mirror to fetch them from".to_owned());
+        }
     }
-    // Once more with a collection, and a check of the heap, at every safepoint.
-    let zeal = ["--package", "beamline-runtime", "--lib", "--features"];
-    run::cargo(&[&["test"], &zeal[..], &["gc_zeal"]].concat())?;
-    if options.quick {
-        return Ok(());
-    }
-    samples::main(&samples::Options::of_test())?;
-    stress::main(&stress::Options::of_test())?;
-    golden::main(&golden::Options::of_test())?;
-    engines::of_test(options.no_browser)?;
-    differ::main(&differ::Options::of_test()?)?;
-    orders::main(&orders::Options::of_test()?)?;
-    for options in replays::Options::of_test()? {
-        replays::main(&options)?;
-    }
-    if natives::has_debian() {
-        natives::main(&natives::Options::of_test())?;
-    } else {
-        eprintln!("libraries of others: skipped, there is no Debian mirror to fetch them from");
-    }
-    conformance::gate()
+    parts::run_all(all, AfterFailure::Stop, &notes)
+}
+
+/// The workspace's own tests, and the runtime's once more with a collection, and a check of the heap, at every safepoint.
+fn own<'p>(options: &'p Options, needs: &'p Needs) -> Vec<Part<'p>> {
+    let run = move |mut tests: Command| {
+        needs.require(&mut tests);
+        run::status(&mut tests)
+    };
+    vec![
+        part("compiling the tests", programs::compile),
+        part("tests", move || {
+            run(programs::tests(&[], options.no_browser))
+        }),
+        part("tests of the documentation", programs::run_documentation),
+        part("unit tests, gc_zeal", move || run(programs::zealous())),
+    ]
+}
+
+/// What runs programs on OTP's libraries: the samples' counts, trace sessions under stress, the golden cases, these and
+/// the binary's tests on the interpreter, random modules on both engines, random programs in all their orders, recordings
+/// of others and their replays, and OTP's suites.
+fn of_otp(needs: &Needs) -> Result<Vec<Part<'_>>> {
+    let mut parts = vec![
+        part("compiling beamline", || {
+            binary::beamline().and_then(|_| binary::zealous()).map(drop)
+        }),
+        part("samples", || samples::main(&samples::Options::of_test())),
+        part("trace sessions", || {
+            stress::main(&stress::Options::of_test())
+        }),
+        part("golden cases", || golden::main(&golden::Options::of_test())),
+    ];
+    parts.extend(engines::of_test(needs));
+    parts.extend([
+        part("random modules", || {
+            differ::main(&differ::Options::of_test()?)
+        }),
+        part("orders of random programs", || {
+            orders::main(&orders::Options::of_test()?)
+        }),
+    ]);
+    let [each, random] = replays::Options::of_test()?;
+    parts.extend([
+        part("replays", move || replays::main(&each)),
+        part("replays of random programs", move || replays::main(&random)),
+        part("suites", conformance::gate),
+    ]);
+    Ok(parts)
 }

@@ -2,17 +2,19 @@
 
 mod place;
 
+use beamline_needs::{Need, skipped};
 use beamline_runtime_otp_home::{self as otp_home, Lookup, Source};
 use place::Place;
 
 /// A place with this in `work.erl`, compiled; none where the OTP is not the fetched one.
 fn work(source: &str) -> Option<Place> {
-    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
-    if home.source != Source::Fetched {
-        println!("skipped: the libraries of this OTP may be for another machine");
+    let place = Place::new(source)?;
+    let home = otp_home::find(&Lookup::of_process(None));
+    if !home.is_ok_and(|home| home.source == Source::Fetched) {
+        let why = "the libraries of this OTP may be for another machine";
+        skipped(Need::FetchedOtp, why);
         return None;
     }
-    let place = Place::new(source)?;
     place.printed(&["run", "--", "erlc", "work.erl"]);
     Some(place)
 }

@@ -7,6 +7,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use beamline_needs::{Need, skipped};
+
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -134,8 +136,7 @@ fn a_terminal_gets_text_only() {
             .command("script", &["-qec", &line, "typescript"])
             .output();
         let Ok(script) = script else {
-            println!("skipped: there is no program script");
-            return;
+            return skipped(Need::Script, "there is no program script");
         };
         let shown = String::from_utf8_lossy(&script.stdout);
         assert_eq!(script.status.success(), is_text, "{line}: {shown}");

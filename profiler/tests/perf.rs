@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use beamline_needs::{Need, skipped};
 use place::{Place, errors};
 
 /// Spends its time in one function.
@@ -142,7 +143,7 @@ fn recorded(place: &Place, what: &str) -> Option<String> {
     place.printed(&["run", "--", "erlc", "work.erl"]);
     let record = ["record", "-q", "-k", "mono", "-e", "cpu-clock", "-o"];
     if perf(place, &[&record[..], &["probe.data", "true"]].concat()).is_none() {
-        println!("skipped: perf records nothing here");
+        skipped(Need::Perf, "perf records nothing here");
         return None;
     }
     let beamline = env!("CARGO_BIN_EXE_beamline");

@@ -198,7 +198,6 @@ fn modules_of_elixir_are_written_as_elixir_does() {
         return;
     };
     if !place::has_elixir() {
-        println!("skipped: there is no Elixir beside the OTP");
         return;
     }
     let source = "defmodule Demo.Deep do

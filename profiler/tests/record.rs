@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use beamline_formats::ring::{Event, NameId, Recording, Why, part_of};
+use beamline_needs::{Need, skipped};
 use place::{Place, WORK, errors};
 use serde_json::Value;
 
@@ -419,8 +420,7 @@ fn with_a_full_disk_or_a_read_only_folder_no_program_is_started() {
     };
     fs::create_dir(place.file("small")).expect("writable");
     if run_in_small(&place, "ro", &["true"]).is_none_or(|output| !output.status.success()) {
-        println!("skipped: nothing can be mounted here");
-        return;
+        return skipped(Need::Mount, "nothing can be mounted here");
     }
     for (mounted, option, expect) in [
         ("size=64k", "--ring=1MiB", "No space left on device"),

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use beamline_needs::{Need, skipped};
+
 fn beamline(folder: &Path, line: &str, environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_beamline"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
@@ -58,7 +60,7 @@ fn every_shell_has_completions() {
             "export\n",
             "{output:?}"
         ),
-        Err(_) => println!("skipped: there is no bash"),
+        Err(_) => skipped(Need::Bash, "there is no bash"),
     }
 }
 

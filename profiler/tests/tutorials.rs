@@ -253,7 +253,6 @@ fn follow(name: &str) {
 #[test]
 fn the_tutorial_of_a_mix_project_is_true() {
     if !place::has_elixir() {
-        println!("skipped: there is no Elixir beside the OTP");
         return;
     }
     follow("elixir.md");

@@ -1,6 +1,5 @@
 //! Exports are opened in the code of the tools that they are for: Speedscope in a browser, Perfetto's protocol buffers in
-//! Python. The tools come from their package registries; where a registry does not answer, a test says that it was
-//! skipped.
+//! Python. The tools come from their package registries.
 
 mod browser;
 mod place;
@@ -11,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use beamline_needs::{Need, skipped};
 use browser::Browser;
 use place::{Place, WORK};
 
@@ -30,14 +30,19 @@ fn client(program: &str, arguments: &[&str], folder: &Path) -> Option<Output> {
     command.output().ok()
 }
 
-/// Has a package client put a package into a folder, unless `file` is there; `None` where that does not go.
-fn install(name: &str, file: &str, program: &str, arguments: &[&str]) -> Option<PathBuf> {
+/// Has the client of `registry` put a package into a folder, unless `file` is there; `None` where that does not go.
+fn install(name: &str, file: &str, registry: Need, arguments: &[&str]) -> Option<PathBuf> {
     let folder = packages(name);
+    let (program, words) = arguments.split_first().expect("a command");
+    let printed = match folder.join(file).exists() {
+        true => None,
+        false => client(program, words, &folder),
+    };
     if !folder.join(file).exists() {
-        client(program, arguments, &folder);
-    }
-    if !folder.join(file).exists() {
-        println!("skipped: {program} cannot install {name}");
+        let errors = printed.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+        let errors = errors.unwrap_or_else(|| "it does not start".to_owned());
+        let why = format!("{program} cannot install {name}: {errors}");
+        skipped(registry, &why);
         return None;
     }
     Some(folder)
@@ -92,13 +97,14 @@ fn speedscope_opens_an_export_in_a_browser() {
     };
     let page = "node_modules/speedscope/dist/release/index.html";
     let arguments = [
+        "npm",
         "install",
         "--no-audit",
         "--no-fund",
         "speedscope@1.25.0",
         "--prefix",
     ];
-    let Some(folder) = install("speedscope", page, "npm", &arguments) else {
+    let Some(folder) = install("speedscope", page, Need::Npm, &arguments) else {
         return;
     };
     record(&place);
@@ -159,8 +165,9 @@ fn perfetto_knows_every_field_of_an_export() {
         return;
     };
     let file = "perfetto/protos/perfetto/trace/perfetto_trace_pb2.py";
-    let arguments = ["-m", "pip", "install", "-q", "perfetto==0.59.1", "--target"];
-    let Some(folder) = install("perfetto", file, "python3", &arguments) else {
+    let pip = ["python3", "-m", "pip", "install", "-q"];
+    let arguments = [&pip[..], &["perfetto==0.59.1", "--target"]].concat();
+    let Some(folder) = install("perfetto", file, Need::Pip, &arguments) else {
         return;
     };
     record(&place);

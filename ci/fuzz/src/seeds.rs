@@ -9,6 +9,7 @@ use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Ring, RingOptions, Settings,
     WhenFull, least_bytes,
 };
+use beamline_needs::{Need, skipped};
 use beamline_runtime_beam::BeamModule;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
 
@@ -55,7 +56,10 @@ pub fn beam_files() -> Vec<Vec<u8>> {
             let every = all.len().div_ceil(OTP_FILES * 3).max(1);
             files.extend(all.iter().step_by(every).map(|path| read(path)));
         }
-        Err(_) => println!("without OTP's files: BEAMLINE_OTP names none"),
+        Err(_) => skipped(
+            Need::Otp,
+            "there are no files of an OTP; BEAMLINE_OTP names one",
+        ),
     }
     let plain = files.iter().filter_map(|file| beam::plain(file));
     let small = plain.filter(|file| file.len() < BYTES_MAX);

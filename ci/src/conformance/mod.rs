@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::place::{Place, words};
-use crate::{binary, engine, fetch, paths};
+use crate::{binary, engine, fetch, paths, run};
 use compare::{Expected, Table, Verdict};
 use runner::Outcome;
 
@@ -28,6 +28,10 @@ pub(crate) struct Options {
     /// Run the suites that are not in the gate
     #[arg(long, conflicts_with = "suites")]
     rest: bool,
+    /// Run suites on the binary that collects, and checks the heap, at every safepoint [default: those of
+    /// ci/conformance/zeal.txt]
+    #[arg(long, conflicts_with_all = ["rest", "erl", "chroot"])]
+    zeal: bool,
     /// Command that compiles the suites [default: erlc on Beamline]
     #[arg(long, value_name = "COMMAND")]
     erlc: Option<String>,
@@ -61,6 +65,7 @@ impl Options {
         Self {
             suites,
             rest: false,
+            zeal: false,
             erlc: None,
             erl: None,
             chroot: None,
@@ -115,20 +120,49 @@ pub(crate) fn suites_of_gate() -> Result<Vec<String>> {
     Ok(names(&read("gate.txt")?))
 }
 
-/// The suites of the gate, as `cargo xtask test` runs them.
+/// Of the suites of the gate that are not in its core, `cargo xtask test` runs one of so many at each commit.
+const TURNS: usize = 3;
+
+/// What `cargo xtask test` runs of the gate: its core, and of the others those whose turn it is at this commit.
 pub(crate) fn gate() -> Result<()> {
-    let suites = suites_of_gate()?;
-    if suites.is_empty() {
-        eprintln!("no conformance suite is in the gate (ci/conformance/gate.txt)");
-        return Ok(());
-    }
+    let core = names(&read("core.txt")?);
+    let turn = usize::try_from(run::commits()?)? % TURNS;
+    let suites = of_turn(suites_of_gate()?, &core, turn);
+    eprintln!(
+        "{} suites: {} of the core, and of the others part {} of {TURNS}",
+        suites.len(),
+        core.len(),
+        turn + 1
+    );
     main(&Options::of_gate(suites))
 }
+
+/// The suites of `gate` that are in `core`, or have this turn. Each part has long and short ones: those that take longest
+/// stand first in the gate.
+fn of_turn(gate: Vec<String>, core: &[String], turn: usize) -> Vec<String> {
+    let mut others = 0;
+    let mut suites = gate;
+    suites.retain(|suite| {
+        if core.contains(suite) {
+            return true;
+        }
+        others += 1;
+        others % TURNS == turn
+    });
+    suites
+}
+
+/// What runs a suite.
+const ERL: [&str; 2] = ["erl", "-noinput"];
 
 fn setup(options: &Options) -> Result<Setup> {
     let command = |given: &Option<String>, ours: &[&str]| match given {
         Some(command) => Ok(words(command)),
         None => binary::beamline_run(&fetch::otp()?.root, ours),
+    };
+    let erl = match options.zeal {
+        true => binary::words_of(&binary::zealous()?, &["run"], &fetch::otp()?.root, &ERL)?,
+        false => command(&options.erl, &ERL)?,
     };
     let dir = options.build.clone();
     let dir = dir.unwrap_or_else(|| paths::target().join("conformance"));
@@ -137,7 +171,7 @@ fn setup(options: &Options) -> Result<Setup> {
         dir: dir.canonicalize()?,
         place: Place::new(options.chroot.as_deref())?,
         erlc: command(&options.erlc, &["erlc"])?,
-        erl: command(&options.erl, &["erl", "-noinput"])?,
+        erl,
         jobs: options.jobs.max(1),
     })
 }
@@ -224,7 +258,12 @@ fn limits(text: &str) -> Result<Vec<(String, Limits)>> {
 
 /// The suites that `options` ask for, each with its limits.
 fn chosen(options: &Options) -> Result<Vec<Suite>> {
-    let known = limits(&read("limits.txt")?)?;
+    let file = match options.zeal {
+        true => "zeal.txt",
+        false => "limits.txt",
+    };
+    let known = limits(&read(file)?)?;
+    let zealous: Vec<String> = known.iter().map(|(suite, _)| suite.clone()).collect();
     let limits = |name: &str| {
         let known = known.iter().find(|(suite, _)| suite == name);
         let mut limits = known.map_or(Limits::DEFAULT, |(_, limits)| *limits);
@@ -252,7 +291,10 @@ fn chosen(options: &Options) -> Result<Vec<Suite>> {
                 .any(|name| suite.module == format!("{name}_SUITE"))
         });
     }
-    let named = &options.suites;
+    let named = match options.zeal && options.suites.is_empty() {
+        true => &zealous,
+        false => &options.suites,
+    };
     if named.is_empty() {
         return Ok(all);
     }
@@ -308,6 +350,23 @@ mod tests {
             [row("a/test", "x"), row("a/test", "y"), row("b/test", "z")]
         );
         assert_eq!(names("# none\nx y\nz # w\n"), ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn each_suite_of_the_gate_has_its_turn() {
+        let suites = |text: &str| names(text);
+        let gate = suites("a x b c y d e");
+        let core = suites("x y");
+        let turns = [0, 1, 2].map(|turn| of_turn(gate.clone(), &core, turn));
+        assert_eq!(turns, ["x c y", "a x y d", "x b y e"].map(suites));
+    }
+
+    #[test]
+    fn the_core_is_a_part_of_the_gate() {
+        let gate = suites_of_gate().unwrap();
+        for suite in names(&read("core.txt").unwrap()) {
+            assert!(gate.contains(&suite), "{suite}");
+        }
     }
 
     #[test]

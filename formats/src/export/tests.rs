@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::process::Command;
 
+use beamline_needs::{Need, skipped};
 use prost::Message as _;
 use serde::Deserialize;
 use serde_json::Value;
@@ -296,7 +297,7 @@ fn callgrind_annotate_reads_what_is_for_it() {
         match output {
             Ok(output) => Some(output),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                println!("skipped: there is no callgrind_annotate; it is part of valgrind");
+                skipped(Need::Valgrind, "there is no callgrind_annotate");
                 None
             }
             Err(error) => panic!("{error}"),

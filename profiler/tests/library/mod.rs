@@ -8,17 +8,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use beamline_formats::chance;
+use beamline_needs::{Need, skipped};
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
 
 use crate::place::{Place, errors};
 
 /// The folder of OTP's header `name`; none where the OTP at hand has come without headers.
 pub(crate) fn headers(name: &str) -> Option<PathBuf> {
-    let home = otp_home::find(&Lookup::of_process(None)).ok()?;
-    let folder = home.root.join("usr/include");
+    let home = otp_home::find(&Lookup::of_process(None));
+    let folder = home.map(|home| home.root.join("usr/include"));
+    let folder = folder.unwrap_or_default();
     let found = folder.join(name).is_file();
     if !found {
-        println!("skipped: the OTP has no {name} (Debian's package is erlang-dev)");
+        let why = format!("the OTP has no {name} (Debian's package is erlang-dev)");
+        skipped(Need::Headers, &why);
     }
     found.then_some(folder)
 }

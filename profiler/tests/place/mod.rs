@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use beamline_needs::{Need, skipped};
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ impl Place {
     /// A folder with this in `work.erl`; none where there is no OTP to run it on.
     pub(crate) fn new(source: &str) -> Option<Place> {
         if otp_home::find(&Lookup::of_process(None)).is_err() {
-            println!("skipped: there is no OTP; BEAMLINE_OTP names one");
+            skipped(Need::Otp, "there is no OTP; BEAMLINE_OTP names one");
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -111,8 +112,12 @@ pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Is there an Elixir beside the OTP?
+/// Is there an Elixir beside the OTP? If not, the test is skipped.
 pub(crate) fn has_elixir() -> bool {
     let home = otp_home::find(&Lookup::of_process(None));
-    home.is_ok_and(|home| home.root.join("../elixir/bin/elixir").exists())
+    let is_there = home.is_ok_and(|home| home.root.join("../elixir/bin/elixir").exists());
+    if !is_there {
+        skipped(Need::Elixir, "there is no Elixir beside the OTP");
+    }
+    is_there
 }

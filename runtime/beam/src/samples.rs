@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use beamline_runtime_otp_home::{self as otp_home, Lookup};
+
 /// One compact term: tag and number.
 pub fn term(tag: u8, value: i128) -> Vec<u8> {
     match value {
@@ -279,12 +281,16 @@ pub fn with_code(code: Vec<u8>) -> Sample {
         .set(b"LocT", vec![])
 }
 
-/// All `.beam` files under the folders of `BEAMLINE_OTP`, in order; none where it is not set.
+/// All `.beam` files under the folders of `BEAMLINE_OTP`, or else of the OTP that is found, in order; none where there is
+/// no OTP.
 pub fn real_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    if let Some(dirs) = std::env::var_os("BEAMLINE_OTP") {
-        for dir in std::env::split_paths(&dirs) {
-            collect(&dir, &mut files);
+    match std::env::var_os(otp_home::ENV) {
+        Some(dirs) => std::env::split_paths(&dirs).for_each(|dir| collect(&dir, &mut files)),
+        None => {
+            if let Ok(otp) = otp_home::find(&Lookup::of_process(None)) {
+                collect(&otp.root, &mut files);
+            }
         }
     }
     files.sort();

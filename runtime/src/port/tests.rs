@@ -71,9 +71,13 @@ impl Owner {
         }
     }
 
-    fn hears_nothing(&self) {
-        let more = self.texts.recv_timeout(Duration::from_millis(50));
-        assert!(more.is_err(), "{more:?}");
+    /// The end of `port` was the last that it heard of it.
+    fn hears_no_more(&self, port: &Port) {
+        // A port that leaves has this lock until all have been told.
+        assert!(port.state.lock().gone);
+        let mark = Signal::message(atom("mark"), self.pid);
+        deliver(self.pid, mark);
+        self.hears(&["mark"]);
     }
 
     fn send(&self, port: PortId, request: &'static str, text: &'static str) {
@@ -126,20 +130,23 @@ fn a_program_is_heard_to_its_end() {
         None,
     );
     owner.hears(&["{P,{data,x}}", "{P,{exit_status,3}}", "{P,eof}"]);
-    owner.open_sh("sh -c 'kill -9 $$'", &["exit_status"], None);
+    let port = owner.open_sh("sh -c 'read x; kill -9 $$'", &["exit_status"], None);
+    let last = Port::lookup(port).expect("it waits for a line");
+    owner.send(port, "command", "\n");
     owner.hears(&["{P,{exit_status,137}}", "{EXIT,P,normal}"]);
-    owner.hears_nothing();
+    owner.hears_no_more(&last);
 }
 
 #[test]
 fn a_program_answers_what_it_is_told() {
     let owner = Owner::new();
     let port = owner.open_sh("cat", &["binary"], None);
+    let itself = Port::lookup(port).expect("it waits for a line");
     owner.send(port, "command", "hello");
     owner.hears(&["{P,{data,hello}}"]);
     owner.send(port, "close", "");
     owner.hears(&["{EXIT,P,normal}", "{P,closed}"]);
-    owner.hears_nothing();
+    owner.hears_no_more(&itself);
     assert!(Port::lookup(port).is_none());
 }
 

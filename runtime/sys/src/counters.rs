@@ -154,6 +154,8 @@ impl ProcessCounters {
 
 #[cfg(test)]
 mod tests {
+    use beamline_needs::{Need, skipped};
+
     use super::*;
 
     fn work() -> u64 {
@@ -182,8 +184,7 @@ mod tests {
     fn events_are_read_together() {
         let wanted = [Counter::PageFaults, Counter::TaskClock];
         let Ok(mut thread) = ThreadCounters::open_those(&wanted, |_| true) else {
-            println!("skipped: there are no performance events here");
-            return;
+            return skipped(Need::Events, "there are no performance events here");
         };
         let before = thread.read().expect("they are open");
         let pages = vec![1_u8; 64 << 20];

@@ -1,6 +1,8 @@
 //! Tests of files that are cut. The reader refuses or reads them, and never panics. `ci/fuzz` damages files in worse
 //! ways.
 
+use beamline_needs::{Need, skipped};
+
 use crate::BeamModule;
 use crate::chunks::find_chunk;
 use crate::disasm::Disasm;
@@ -34,7 +36,10 @@ fn victims() -> Vec<Parts> {
     let mut victims = vec![Sample::new().chunks];
     victims.extend(named.map(|path| parts(&std::fs::read(path).expect("a readable file"))));
     if victims.len() == 1 {
-        println!("without real files: BEAMLINE_OTP names no folder with .beam files");
+        skipped(
+            Need::Otp,
+            "the sample is all: there is no OTP; BEAMLINE_OTP names one",
+        );
     }
     victims
 }

@@ -1,8 +1,10 @@
-//! Tests on real files: those of the OTP (and other folders, split by `:`) that the environment variable `BEAMLINE_OTP`
-//! names.
+//! Tests on real files: those of the OTP at hand, or of the folders, split by `:`, that the environment variable
+//! `BEAMLINE_OTP` names.
 
 mod hostile;
 mod units;
+
+use beamline_needs::{Need, skipped};
 
 use super::BeamModule;
 use crate::samples::real_files;
@@ -13,8 +15,7 @@ use crate::samples::real_files;
 fn reads_every_real_file() {
     let files = real_files();
     if files.is_empty() {
-        println!("skipped: BEAMLINE_OTP names no folder with .beam files");
-        return;
+        return skipped(Need::Otp, "there is no OTP; BEAMLINE_OTP names one");
     }
     let (mut instructions, mut operands, mut bytes) = (0, 0, 0);
     for path in &files {
