@@ -1,6 +1,6 @@
 //! The functions or processes that a user chooses for a report.
 
-use crate::profile::Pattern;
+use crate::profile::{ParsePatternError, Pattern};
 use crate::ring::{Id, NameId, Names};
 
 /// A name that the user gives: functions as a [`Pattern`] names them; or a process by its pid, its registered name, or
@@ -8,15 +8,15 @@ use crate::ring::{Id, NameId, Names};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     text: String,
-    /// None: it is no function's name.
-    pattern: Option<Pattern>,
+    /// An error: it is no function's name, and why not.
+    pattern: Result<Pattern, ParsePatternError>,
 }
 
 impl From<&str> for Choice {
     fn from(text: &str) -> Choice {
         Choice {
             text: text.to_owned(),
-            pattern: text.parse().ok(),
+            pattern: text.parse(),
         }
     }
 }
@@ -26,7 +26,7 @@ impl Choice {
     #[must_use]
     pub(crate) fn has_function(&self, module: &str, name: &str, arity: u32) -> bool {
         let pattern = self.pattern.as_ref();
-        pattern.is_some_and(|pattern| pattern.matches(module, name, arity))
+        pattern.is_ok_and(|pattern| pattern.matches(module, name, arity))
     }
 
     /// Whether a function of a recording is meant.
@@ -68,7 +68,7 @@ impl Choice {
         let mut near = self
             .pattern
             .as_ref()
-            .map_or_else(Vec::new, |pattern| pattern.near(functions));
+            .map_or_else(|_| Vec::new(), |pattern| pattern.near(functions));
         let mut others: Vec<(f64, String)> = others
             .into_iter()
             .map(|other| {
@@ -82,7 +82,9 @@ impl Choice {
         near.dedup();
         near.truncate(3);
         let text = &self.text;
-        if near.is_empty() {
+        if let (Err(error), true) = (&self.pattern, near.is_empty()) {
+            format!("no {what} matches: {error}")
+        } else if near.is_empty() {
             format!("no {what} matches '{text}', and nothing is similar")
         } else {
             let near = near.join(", ");
@@ -118,6 +120,11 @@ mod tests {
                 "no function matches 'lists:mapp/2'; similar: lists:map/2",
             ),
             ("zzz", "no function matches 'zzz', and nothing is similar"),
+            (
+                "lists:map(",
+                "no function matches: the ')' is missing in 'lists:map('; expected M:F/A, M:F or M, or as Elixir writes it \
+                 Mod.fun/arity, Mod.fun, Mod or Mod.*, with _ or * for any",
+            ),
             ("init2", "no function matches 'init2'; similar: init"),
         ] {
             let others = ["init".to_owned()];

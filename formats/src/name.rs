@@ -1,6 +1,8 @@
 //! Writes atoms and functions as `io:format("~tw")` writes them, and numbers and times as people read them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::str::Chars;
 
 /// Words that the scanner reserves, so that an atom of that text needs quotes.
 const RESERVED: [&str; 29] = [
@@ -72,6 +74,7 @@ pub(crate) fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
                 'f' => '\u{c}',
                 'e' => '\u{1b}',
                 'd' => '\u{7f}',
+                'x' => hexadecimal(&mut chars)?,
                 first @ '0'..='7' => {
                     let mut code = first.to_digit(8)?;
                     for _ in 0..2 {
@@ -90,6 +93,17 @@ pub(crate) fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
     }
 }
 
+/// Takes the character that stands behind `\x`: two digits, or any number of them in braces.
+fn hexadecimal(chars: &mut Chars<'_>) -> Option<char> {
+    let text = chars.as_str();
+    let (digits, rest) = match text.strip_prefix('{') {
+        Some(text) => text.split_once('}')?,
+        None => text.split_at_checked(2)?,
+    };
+    *chars = rest.chars();
+    char::from_u32(u32::from_str_radix(digits, 16).ok()?)
+}
+
 /// The name that Elixir writes for a module, such as `Demo.Server` for the atom `Elixir.Demo.Server`.
 #[must_use]
 pub fn alias(module: &str) -> Option<&str> {
@@ -105,6 +119,38 @@ pub fn alias(module: &str) -> Option<&str> {
 #[must_use]
 pub fn module(text: &str) -> String {
     alias(text).map_or_else(|| atom(text), str::to_owned)
+}
+
+/// What a `;` in a name is in a folded stack, whose frames are joined by `;`: in quotes, Erlang and Elixir read it as that.
+const SEMICOLON: &str = "\\x{3b}";
+
+/// The frame of a folded stack that has this name. Each is in one line.
+#[must_use]
+pub(crate) fn frame(name: &str) -> String {
+    name.replace(';', SEMICOLON).replace(['\n', '\r'], " ")
+}
+
+/// The names in a text of such frames. A backslash before another one is that of a name.
+#[must_use]
+pub(crate) fn of_frames(text: &str) -> Cow<'_, str> {
+    if !text.contains(SEMICOLON) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at..];
+        let (written, length) = match after.strip_prefix("\\\\") {
+            _ if after.starts_with(SEMICOLON) => (";", SEMICOLON.len()),
+            Some(_) => ("\\\\", 2),
+            None => ("\\", 1),
+        };
+        out.push_str(written);
+        rest = &after[length..];
+    }
+    out.push_str(rest);
+    out.into()
 }
 
 /// A number as people read it: `1,234,567`.
@@ -260,6 +306,22 @@ mod tests {
         for text in ["open", "back\\", ""] {
             assert_eq!(unquote(text, '\''), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_in_a_folded_stack_is_read_back() {
+        for (text, expect) in [
+            ("lists:map/2", "lists:map/2"),
+            ("m:'a;b'/1", "m:'a\\x{3b}b'/1"),
+            ("m:'a\\\\x{3b}b;'/1", "m:'a\\\\x{3b}b\\x{3b}'/1"),
+            ("m:'\\n;\\''/1", "m:'\\n\\x{3b}\\''/1"),
+            (";;", "\\x{3b}\\x{3b}"),
+        ] {
+            assert_eq!(frame(text), expect);
+            assert_eq!(of_frames(expect), text);
+        }
+        let same = |text: &str| text.parse::<crate::profile::Pattern>().ok();
+        assert_eq!(same("m:'a;b'/1"), same("m:'a\\x{3b}b'/1"));
     }
 
     #[test]

@@ -42,49 +42,50 @@ EXAMPLES:
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Explore this call of a function without arguments, M:F. Each run makes it in a process of its own, and ends when nothing
-    /// can go on [default: all that the command has the emulator do when it has booted].
-    #[arg(long, value_name = "M:F", value_parser = call)]
+    /// Explore this call of a function without arguments: M:F, or as Elixir writes it Mod.fun. Each run makes it in a process of
+    /// its own, and ends when no process can continue [default: all that the command makes the emulator do after it has booted].
+    #[arg(long, value_name = "M:F")]
     call: Option<Call>,
-    /// How the next run is chosen: dpor makes each order of messages and accesses once, and knows when these are all. For programs with too many
-    /// orders, the others draw by lot which process makes the next step: pct finds bugs that need so many steps in an order
-    /// as --depth says, pos treats all orders of steps that depend on each other alike, random takes any process.
+    /// Choose how the next run is found: dpor runs each order of messages and accesses once, and ends when it has run all of
+    /// them. For programs with too many orders, the others choose at random which process makes the next step: pct finds bugs
+    /// that need as many steps in one order as --depth says, pos gives all orders of steps that depend on each other the same
+    /// chance, random takes any process.
     #[arg(long, value_enum, default_value_t = How::Dpor)]
     strategy: How,
-    /// Where the numbers of pct, pos and random begin. The same seed gives the same runs.
+    /// Choose the random numbers of pct, pos and random. The same seed gives the same runs.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// How many pairs of steps have to be in an order for the bugs that pct looks for.
+    /// Look for bugs that need this many pairs of steps in one order, with pct.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     depth: u32,
-    /// Make all runs that there are, however many.
+    /// Make all runs, however many there are.
     #[arg(long, conflicts_with_all = ["runs"])]
     all: bool,
-    /// Make at most so many runs [default: 10000].
+    /// Make at most this many runs [default: 10000].
     #[arg(long, value_name = "N")]
     runs: Option<u64>,
-    /// End after this time, such as 30s or 5m, in the middle of a run as well.
+    /// End after this time, such as 30s or 5m, even in the middle of a run.
     #[arg(long, value_name = "TIME", value_parser = time)]
     time: Option<Duration>,
-    /// A run of more reductions never ends: a livelock.
+    /// Report a run of more reductions as a livelock.
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     reductions: u64,
-    /// A process may exit with this reason, as Erlang writes it, or end the emulator, such as erlang:halt(2). Can be repeated. normal, shutdown, {shutdown,_} and killed are
-    /// always expected.
+    /// Do not report processes that exit with this reason, as Erlang writes it, or that end the emulator, such as erlang:halt(2).
+    /// Can be repeated. normal, shutdown, {shutdown,_} and killed are always expected.
     #[arg(long = "expect", value_name = "REASON")]
     expected: Vec<String>,
-    /// Find also that the call returns something else than in the first run, or the whole program prints something else. Pids,
-    /// references and ports are the same.
+    /// Report also a call that returns something else than in the first run, or a whole program that prints something else. Pids,
+    /// references and ports may differ.
     #[arg(long)]
     same_result: bool,
-    /// Find also processes that are left when the call has returned and nothing can go on. A whole program has none.
+    /// Report also processes that are left when the call has returned and no process can continue. A whole program has none.
     #[arg(long)]
     leaks: bool,
-    /// A receive times out, and a timer goes off, only when nothing else can go on: the time of a gen_server:call is not
-    /// over while its server works. There are fewer orders, and they are not all there are.
+    /// Let receives time out and timers expire only when no process can continue: a gen_server:call does not time out while its
+    /// server works. There are fewer orders, and they are not all there are.
     #[arg(long)]
     late_timeouts: bool,
-    /// Make so many runs at once [default: one for each processor].
+    /// Make this many runs at a time [default: one for each processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: Option<u32>,
     /// Write what was found as JSON to this file.
@@ -93,7 +94,7 @@ pub(crate) struct Arguments {
     /// Write the prefix of each finding, and its chart as an HTML page, to files in this folder [default: beamline-findings].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Run the findings of this folder again: the exit code is 3 if one of them is still found.
+    /// Run the findings of this folder again: the exit code is 3 if one of them still happens.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["call", "all", "runs", "output"])]
     check: Option<PathBuf>,
     #[command(flatten)]
@@ -130,10 +131,6 @@ const RUNS: u64 = 10_000;
 
 /// Where findings go.
 const FOLDER: &str = "beamline-findings";
-
-fn call(text: &str) -> Result<Call, String> {
-    Call::read(text).ok_or_else(|| "a call is M:F, such as bank_test:deposits".to_owned())
-}
 
 /// The exit code where something was found.
 const FOUND: u8 = 3;

@@ -42,7 +42,7 @@ pub(crate) struct EnvironmentArgs {
     /// x86-64, interpreter elsewhere].
     #[arg(long, value_name = "ENGINE", value_parser = engine())]
     engine: Option<Engine>,
-    /// Tell the profiler perf of Linux which Erlang function each compiled code is of [default: $BEAMLINE_PERF, nothing].
+    /// Tell the profiler perf of Linux the Erlang function of each piece of compiled code [default: $BEAMLINE_PERF, nothing].
     #[arg(long, value_name = "WHAT", value_parser = named(Perf::ALL, Perf::name, Perf::about))]
     perf: Option<Perf>,
 }
@@ -179,7 +179,7 @@ impl ReplayOf {
         let trace = Trace::load(file).map_err(|error| format!("{shown}: {error}"))?;
         report::error(&format!(
             "replays {shown}: the order of messages, time-outs, code loading and accesses to tables and names of {} \
-             processes, and what chance and the outside told them; libraries of native code are as they come",
+             processes, and their input from outside and from chance; libraries of native code run without a recording",
             trace.processes.len()
         ));
         let file = std::path::absolute(file).map_err(|error| format!("{shown}: {error}"))?;
@@ -201,7 +201,7 @@ pub(crate) struct SpanArgs {
     /// End after this time. The program goes on.
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["until", "by_signal"])]
     duration: Option<Duration>,
-    /// Begin with the first call of this function, in whichever process: M:F/A, or as Elixir writes it Mod.fun/1.
+    /// Begin with the first call of this function in any process: M:F/A, or as Elixir writes it Mod.fun/1.
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["delay", "by_signal"])]
     from: Option<Pattern>,
     /// End when the first call of this function returns that was made in the time measured. The program goes on. With the

@@ -41,15 +41,15 @@ pub(crate) struct Arguments {
     /// Print JSON: each race, with its number.
     #[arg(long, conflicts_with = "prefix")]
     json: bool,
-    /// Write the log that turns the race of this number around, for beamline replay: the steps that do not depend on what
-    /// came first, and the receive of the other message, the other access, or the end by the exit signal.
+    /// Write the log that reverses the race of this number, for beamline replay: the steps that do not depend on what came first,
+    /// and the receive of the other message, the other access, or the end by the exit signal.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["all", "processes"])]
     prefix: Option<usize>,
     /// With --prefix, write to FILE [default: standard output].
     #[arg(short, long, value_name = "FILE", requires = "prefix")]
     output: Option<PathBuf>,
-    /// Do not run the command again. A recording without the events sites does not tell where in the code its steps are,
-    /// what processes access, what exit signals they send, and what receives have clauses for; a replay finds out.
+    /// Do not run the command again. A recording without the events sites does not contain where in the code its steps are, what
+    /// processes access, which exit signals they send, and for which messages receives have clauses; a replay finds this out.
     #[arg(long)]
     no_replay: bool,
     #[command(flatten)]

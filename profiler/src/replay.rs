@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// run, such as 1.5s.
     #[arg(long, value_name = "REF|TIME")]
     stop_at: Option<String>,
-    /// With --stop-at, open an Erlang shell there, to look at the processes of the program, which stand still.
+    /// With --stop-at, open an Erlang shell there, to look at the processes of the program, which are stopped.
     #[arg(long, requires = "stop_at")]
     shell: bool,
     /// Run on this many schedulers [default: as the command says, one for each processor]. The program does the same on

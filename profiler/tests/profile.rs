@@ -311,3 +311,20 @@ fn a_command_that_is_none_is_one_line() {
         );
     }
 }
+
+#[test]
+fn a_file_without_main_is_one_line() {
+    let Some(place) = Place::new("-module(work).\n-export([go/0]).\ngo() -> ok.\n") else {
+        return;
+    };
+    for words in [&["run"][..], &["profile"], &["record", "-o", "run.stream"]] {
+        let output = place.run(&[words, &["--", "work.erl"]].concat());
+        let told = errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(
+            told.starts_with("beamline: work.erl: the module exports neither main/0 nor main/1"),
+            "{told}"
+        );
+        assert_eq!(told.trim_end().lines().count(), 1, "{told}");
+    }
+}

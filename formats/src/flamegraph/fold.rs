@@ -8,11 +8,6 @@ use crate::choice::Choice;
 use crate::name;
 use crate::profile::{self, Native, Node, Pattern, Profile, WAITS_FOR_DIRTY};
 
-/// Frame names are joined by `;` in folded stacks, so none may contain one.
-pub(super) fn frame(text: &str) -> String {
-    text.replace(';', ",").replace(['\n', '\r'], " ")
-}
-
 /// The frame of a function. That of a module does not hide its native code, which has one of its own.
 pub(super) fn function_frame(
     by: By,
@@ -26,7 +21,7 @@ pub(super) fn function_frame(
         (By::Module, Some(native)) => format!("{} ({})", name::module(module), native.name()),
         _ => name::mfa(module, name, arity),
     };
-    frame(&text)
+    name::frame(&text)
 }
 
 /// A function that paths consist of.
@@ -91,7 +86,7 @@ impl Process {
         };
         let only = shape.only.as_ref();
         Process {
-            frame: text.map(|text| frame(text.trim_end())),
+            frame: text.map(|text| name::frame(text.trim_end())),
             is_meant: only.is_none_or(|only| only.has_process_named(pid, name)),
         }
     }

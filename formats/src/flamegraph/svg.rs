@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::native::{self, Look};
+use crate::name;
 
 /// How the drawing's own script takes the name of a frame, and what it does instead.
 const NAME: &str = r#"var txt = find_child(e, "title").textContent.replace(/\([^(]*\)$/,"");"#;
@@ -74,7 +75,7 @@ fn short(name: &str) -> &str {
     dot.filter(|_| is_elixir).unwrap_or(name)
 }
 
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let text = text.replace("&lt;", "<").replace("&gt;", ">");
     let text = text.replace("&apos;", "'").replace("&quot;", "\"");
     text.replace("&amp;", "&")
@@ -85,8 +86,11 @@ fn escape(text: &str) -> String {
     text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text of a frame of this name that was cut to so many letters.
+/// The text of a frame of this name that was cut to so many letters. It is whole where what has drawn it has counted bytes.
 fn fitted(name: &str, letters: usize) -> String {
+    if name.chars().count() <= letters {
+        return name.to_owned();
+    }
     let short = short(name);
     if short.chars().count() <= letters {
         return short.to_owned();
@@ -106,7 +110,9 @@ fn frame(rest: &str) -> Option<String> {
     if !drawn.ends_with("..") {
         return None;
     }
-    let text = escape(&fitted(&unescape(name), drawn.chars().count()));
+    let name = unescape(name);
+    let text = escape(&fitted(&name::of_frames(&name), drawn.chars().count()));
+    let title = name::of_frames(title);
     Some(format!(
         "{title}</title>{}{text}{}",
         &after[..begin],
@@ -125,7 +131,7 @@ fn shorten(svg: &str) -> String {
         out.push_str("<g><title>");
         match frame(rest) {
             Some(frame) => out.push_str(&frame),
-            None => out.push_str(rest),
+            None => out.push_str(&name::of_frames(rest)),
         }
     }
     out
@@ -243,6 +249,7 @@ mod tests {
         ] {
             assert_eq!(short(name), expect);
         }
+        assert_eq!(fitted("module:function/2", 17), "module:function/2");
         assert_eq!(fitted("module:function/2", 10), "function/2");
         assert_eq!(fitted("module:function/2", 8), "functi..");
     }
@@ -262,6 +269,7 @@ mod tests {
                 "'-f/1-fu..",
             ),
             ("json:number/7", "json:number/7", "json:number/7"),
+            ("модуль:функция/1", "модуль:функция/1..", "модуль:функция/1"),
             ("json:number/7", "", ""),
         ] {
             assert_eq!(shorten(&frame(name, before)), frame(name, after));

@@ -67,7 +67,7 @@ fn paths_fold() {
             &[
                 "json:encode/2 3",
                 "json:encode/2;lists:map/2 42",
-                "m:'a,b'/2 5",
+                "m:'a\\x{3b}b'/2 5",
             ][..],
         ),
         (
@@ -75,7 +75,7 @@ fn paths_fold() {
             &[
                 "<0.10.0>;json:encode/2 3000",
                 "<0.10.0>;json:encode/2;lists:map/2 3000",
-                "<0.10.0>;m:'a,b'/2 7500",
+                "<0.10.0>;m:'a\\x{3b}b'/2 7500",
                 "<0.9.0> worker;json:encode/2 1500",
                 "<0.9.0> worker;json:encode/2;lists:map/2 60000",
             ],
@@ -85,7 +85,7 @@ fn paths_fold() {
             &[
                 "<0.10.0>;json:encode/2 2",
                 "<0.10.0>;json:encode/2;lists:map/2 2",
-                "<0.10.0>;m:'a,b'/2 5",
+                "<0.10.0>;m:'a\\x{3b}b'/2 5",
                 "worker;json:encode/2 1",
                 "worker;json:encode/2;lists:map/2 40",
             ],
@@ -102,7 +102,7 @@ fn paths_fold() {
             &[
                 "json:encode/2 3",
                 "lists:map/2;json:encode/2 42",
-                "m:'a,b'/2 5",
+                "m:'a\\x{3b}b'/2 5",
             ],
         ),
         (
@@ -124,7 +124,7 @@ fn paths_fold() {
                 hide_below: vec!["json:encode/2".parse().expect("a pattern")],
                 ..shape(Width::Calls, By::None)
             },
-            &["json:encode/2 45", "m:'a,b'/2 5"],
+            &["json:encode/2 45", "m:'a\\x{3b}b'/2 5"],
         ),
         (shape(Width::Words, By::None), &[]),
     ] {
@@ -265,8 +265,55 @@ fn narrow_frames_are_left_out() {
     draw(&sample(), &wide, &mut out).expect("drawn");
     let text = String::from_utf8(out).expect("UTF-8");
     assert!(
-        text.contains("lists:map/2") && !text.contains("&apos;a,b&apos;"),
+        text.contains("lists:map/2") && !text.contains("a;b"),
         "{text}"
+    );
+}
+
+#[test]
+fn atoms_keep_their_characters() {
+    let names = [
+        ("m", "a;b"),
+        ("m", "\\x{3b};;"),
+        ("модуль", "функция"),
+        ("m", "<a&b>"),
+        ("m", "it's \"x\" (1)"),
+        ("Elixir.Demo", "a;b c"),
+    ];
+    let mut profile = sample();
+    for (module, name) in names {
+        let function = profile.functions.len().try_into().expect("few");
+        profile.functions.push(Function {
+            module: module.into(),
+            name: name.into(),
+            arity: 2,
+        });
+        profile.nodes.push(Node {
+            function,
+            ..profile.nodes[0]
+        });
+    }
+    let mut out = Vec::new();
+    draw(&profile, &drawing(Shape::new(Width::Calls)), &mut out).expect("drawn");
+    let text = String::from_utf8(out).expect("UTF-8");
+    let titles = text.split("<title>").skip(1);
+    let titles: Vec<String> = titles
+        .filter_map(|rest| Some(rest.split_once("</title>")?.0.rsplit_once(" (")?.0))
+        .map(svg::unescape)
+        .collect();
+    for (module, name) in names {
+        let name = crate::name::mfa(module, name, 2);
+        assert!(titles.contains(&name), "{name}: {titles:?}");
+    }
+    // Each line of the folded text is a path of one function.
+    let lines = folded(&profile, &Shape::new(Width::Calls));
+    assert!(
+        lines.iter().any(|line| line == "m:'a\\x{3b}b'/2 6"),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line == "Demo.\"a\\x{3b}b c\"/2 1"),
+        "{lines:?}"
     );
 }
 

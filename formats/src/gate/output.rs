@@ -81,7 +81,7 @@ fn note_verdict(note: &Note) -> String {
     let kind = note.kind.name();
     match (note.kind, note.fails) {
         (Kind::Failed, _) => format!("FAILED: {}", note.why),
-        (_, true) => format!("REGRESSION: {kind}: {}", note.why),
+        (_, true) => format!("{}: {}", kind.to_uppercase(), note.why),
         (_, false) => format!("{kind}: {}", note.why),
     }
 }
@@ -120,10 +120,12 @@ fn count(n: usize, one: &str) -> String {
 #[must_use]
 pub fn summary(comparison: &Comparison) -> String {
     let workloads = &comparison.workloads;
-    let failures: usize = workloads.iter().map(|w| w.failures().count()).sum();
-    let common = comparison.notes.iter().filter(|note| note.fails).count();
+    let regressions: usize = workloads.iter().map(|w| w.regressions().count()).sum();
     let failed = comparison.failed();
-    let regressions = failures + common - failed;
+    let notes = workloads.iter().flat_map(|workload| &workload.notes);
+    let notes = notes.chain(&comparison.notes);
+    let is_missing = |note: &&Note| note.fails && note.kind != Kind::Failed;
+    let missing = notes.filter(is_missing).count();
     let mut parts = Vec::new();
     if regressions > 0 {
         parts.push(count(regressions, "regression"));
@@ -131,11 +133,23 @@ pub fn summary(comparison: &Comparison) -> String {
     if failed > 0 {
         parts.push(format!("{} failed", count(failed, "workload")));
     }
+    if missing > 0 {
+        parts.push(format!("{missing} not compared"));
+    }
     if parts.is_empty() {
         parts.push(format!(
             "{}, no regression",
             count(workloads.len(), "workload")
         ));
+    }
+    let is_unsteady = |workload: &&Compared| {
+        let mut notes = workload.notes.iter();
+        notes.any(|note| note.kind == Kind::Unsteady)
+    };
+    let unsteady = workloads.iter().filter(is_unsteady).count();
+    if unsteady > 0 {
+        // What it does more may be chance.
+        parts.push(format!("{} unsteady", count(unsteady, "workload")));
     }
     parts.join(", ")
 }
@@ -227,12 +241,12 @@ pub fn markdown(comparison: &Comparison, pictures: &[Picture]) -> String {
 
 /// A verdict, with what fails in bold.
 fn bold(verdict: &str) -> String {
-    for (word, shown) in [("REGRESSION", "**regression**"), ("FAILED", "**failed**")] {
-        if let Some(rest) = verdict.strip_prefix(word) {
-            return format!("{shown}{}", escaped(rest));
+    match verdict.split_once(':') {
+        Some((word, rest)) if word.chars().all(char::is_uppercase) => {
+            format!("**{}**:{}", word.to_lowercase(), escaped(rest))
         }
+        _ => escaped(verdict),
     }
-    escaped(verdict)
 }
 
 fn markdown_of(out: &mut String, workload: &Compared, picture: Option<&Picture>) {

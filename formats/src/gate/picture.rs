@@ -8,6 +8,7 @@ use super::compare::growth;
 use super::output::number;
 use super::results::{PathCount, Results};
 use crate::flamegraph::{Drawing, Shape, Width, paint_difference};
+use crate::name;
 
 /// What a call path did before and now, by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl Picture {
 
     fn label(&self, path: &str) -> String {
         let function = path.rsplit(';').next().unwrap_or(path);
-        let mut label = quoted(function);
+        let mut label = quoted(&name::of_frames(function));
         if let Some(PathChange { base, new, .. }) = self.change(path) {
             let unit = self.width.title().to_lowercase();
             let (before, now, growth) = (number(*base), number(*new), growth(*base, *new));

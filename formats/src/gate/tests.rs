@@ -327,12 +327,19 @@ fn other_workloads_are_compared_beside_those_that_cannot_be() {
             ]
         );
         assert_eq!(comparison.failed(), 1);
-        let (regressions, text) = (if fails { 4 } else { 1 }, output::text(&comparison, None));
-        let expect = match regressions {
-            1 => "\n1 regression, 1 workload failed\n".to_owned(),
-            n => format!("\n{n} regressions, 1 workload failed\n"),
+        let text = output::text(&comparison, None);
+        let expect = match fails {
+            true => "\n1 regression, 1 workload failed, 3 not compared\n",
+            false => "\n1 regression, 1 workload failed\n",
         };
-        assert!(text.ends_with(&expect), "{text}");
+        assert!(text.ends_with(expect), "{text}");
+        let told = match fails {
+            true => "NEW: the baseline does not have it",
+            false => "new: the baseline does not have it",
+        };
+        assert!(text.contains(told), "{text}");
+        let bold = output::markdown(&comparison, &[]).contains("**gone**: the baseline has it");
+        assert_eq!(bold, fails);
         assert!(
             text.contains("FAILED: 'x' failed: exit status: 7"),
             "{text}"

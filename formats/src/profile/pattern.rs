@@ -9,6 +9,7 @@ use crate::name;
 
 /// Which functions are meant, as Erlang or Elixir writes them: `M:F/A`, `M:F` or `M`; `Mod.fun/arity`, `Mod.fun`, `Mod`, or
 /// `Mod.*` for a module and those below it. `_` and `*` stand for any; `*` also for a part of a name. In quotes it is itself.
+/// Also what stands in code and in error messages: `&Mod.fun/arity`, `fun M:F/A`, `{M, F, A}`, and a call, `M:F(A, B)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
@@ -101,8 +102,15 @@ impl Pattern {
     /// The one function that can be meant, if there is only one.
     #[must_use]
     pub fn function(&self) -> Option<(&str, &str, u8)> {
-        match (&self.module, &self.function, self.arity) {
-            (Part::Is(module), Part::Is(function), Some(arity)) => Some((module, function, arity)),
+        let (module, function, arity) = self.name()?;
+        Some((module, function, arity?))
+    }
+
+    /// The one name of a function that can be meant, and the arity where it is told.
+    #[must_use]
+    pub(crate) fn name(&self) -> Option<(&str, &str, Option<u8>)> {
+        match (&self.module, &self.function) {
+            (Part::Is(module), Part::Is(function)) => Some((module, function, self.arity)),
             _ => None,
         }
     }
@@ -240,43 +248,132 @@ fn take_function(text: &str) -> Result<(Part, &str), String> {
             return take_quoted(quoted, quote, "function");
         }
     }
+    // What a call has in its brackets is no part of the name.
+    let name = text.split_once('(').map_or(text, |(name, _)| name);
     // An operator may be named `/`: only the last slash is before the arity.
-    let end = text.rfind('/').filter(|at| *at > 0).unwrap_or(text.len());
+    let slash = name.rfind('/').filter(|at| *at > 0);
+    let end = slash.unwrap_or(name.len());
     match text.split_at(end) {
         ("", _) => Err("the function is missing".to_owned()),
         (function, rest) => Ok((Part::bare(function), rest)),
     }
 }
 
+/// An arity; nothing for any.
+fn arity(text: &str) -> Result<Option<u8>, String> {
+    match text {
+        "_" | "*" => Ok(None),
+        text => match text.parse() {
+            Ok(arity) => Ok(Some(arity)),
+            Err(_) => Err(format!("the arity '{text}' is not 0 to 255")),
+        },
+    }
+}
+
+/// What stands between commas up to the bracket that closes, without the spaces around it; and the text behind that bracket.
+/// Commas in quotes and in inner brackets separate nothing.
+fn elements(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut elements, mut from, mut depth, mut at) = (Vec::new(), 0, 0, 0);
+    loop {
+        let rest = &text[at..];
+        let c = rest.chars().next()?;
+        let mut next = at + c.len_utf8();
+        match c {
+            '\'' | '"' => next = text.len() - name::unquote(&text[next..], c)?.1.len(),
+            '(' | '[' | '{' => depth += 1,
+            '<' if rest.starts_with("<<") => (depth, next) = (depth + 1, at + 2),
+            '>' if rest.starts_with(">>") => (depth, next) = (depth - 1, at + 2),
+            ',' | ')' | ']' | '}' if depth == 0 => {
+                elements.push(text[from..at].trim());
+                from = next;
+                if c != ',' {
+                    break;
+                }
+            }
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        at = next;
+    }
+    if elements == [""] {
+        elements.clear();
+    }
+    Some((elements, &text[from..]))
+}
+
+/// `{M, F, A}` or `{M, F}`, from behind its bracket on. As in Erlang's trace patterns, `'_'` stands for any.
+fn tuple(text: &str) -> Result<Pattern, String> {
+    let (mut elements, rest) = elements(text).ok_or("the '}' is missing")?;
+    for element in elements.iter_mut().filter(|element| **element == "'_'") {
+        *element = "_";
+    }
+    let (module, function, count) = match elements[..] {
+        [module, function] => (module, function, "_"),
+        [module, function, count] => (module, function, count),
+        _ => return Err("a tuple has a module, a function and an arity,".to_owned()),
+    };
+    let (module, None, "") = take_module(module)? else {
+        return Err("the first element is no module".to_owned());
+    };
+    let (function, "") = take_function(function.strip_prefix(':').unwrap_or(function))? else {
+        return Err("the second element is no function".to_owned());
+    };
+    if !rest.is_empty() {
+        return Err("something stands behind the '}'".to_owned());
+    }
+    let arity = arity(count)?;
+    Ok(Pattern {
+        module,
+        function,
+        arity,
+    })
+}
+
+/// The number of arguments, from behind the bracket of a call on.
+fn arguments(text: &str) -> Result<u8, String> {
+    match elements(text) {
+        Some((arguments, "")) => u8::try_from(arguments.len())
+            .map_err(|_| format!("{} arguments are more than 255", arguments.len())),
+        Some(_) => Err("something stands behind the ')'".to_owned()),
+        None => Err("the ')' is missing".to_owned()),
+    }
+}
+
+/// The pattern of a text.
+fn read(text: &str) -> Result<Pattern, String> {
+    let text = text.trim();
+    let text = text.strip_prefix('&').unwrap_or(text);
+    let text = text.strip_prefix("fun ").unwrap_or(text).trim_start();
+    if let Some(inner) = text.strip_prefix('{') {
+        return tuple(inner);
+    }
+    let (module, separator, rest) = take_module(text)?;
+    let mut pattern = Pattern {
+        module,
+        function: Part::Any,
+        arity: None,
+    };
+    match separator {
+        None => return Ok(pattern),
+        Some(':' | '.') => {}
+        Some(_) => return Err("a ':' or '.' is missing after the module".to_owned()),
+    }
+    let (function, rest) = take_function(rest)?;
+    pattern.function = function;
+    pattern.arity = match (rest.chars().next(), rest.get(1..)) {
+        (None, _) => None,
+        (Some('('), Some(rest)) => Some(arguments(rest)?),
+        (Some('/'), Some(rest)) => arity(rest)?,
+        _ => return Err("a '/' is missing before the arity".to_owned()),
+    };
+    Ok(pattern)
+}
+
 impl FromStr for Pattern {
     type Err = ParsePatternError;
 
     fn from_str(text: &str) -> Result<Self, ParsePatternError> {
-        let fail = |why: String| ParsePatternError(format!("{why} in '{text}'"));
-        let (module, separator, rest) = take_module(text).map_err(fail)?;
-        let mut pattern = Pattern {
-            module,
-            function: Part::Any,
-            arity: None,
-        };
-        match separator {
-            None => return Ok(pattern),
-            Some(':' | '.') => {}
-            Some(_) => return Err(fail("a ':' or '.' is missing after the module".to_owned())),
-        }
-        let (function, rest) = take_function(rest).map_err(fail)?;
-        pattern.function = function;
-        match rest.strip_prefix('/') {
-            None if rest.is_empty() => {}
-            None => return Err(fail("a '/' is missing before the arity".to_owned())),
-            Some("_" | "*") => {}
-            Some(arity) => {
-                let number = arity.parse();
-                let wrong = |_| fail(format!("the arity '{arity}' is not 0 to 255"));
-                pattern.arity = Some(number.map_err(wrong)?);
-            }
-        }
-        Ok(pattern)
+        read(text).map_err(|why| ParsePatternError(format!("{why} in '{text}'")))
     }
 }
 
@@ -381,6 +478,26 @@ mod tests {
             ("'Elixir.foo'", "000000000100"),
             ("load_escript:main/1", "000000000010"),
             ("'it\\'s a':'x:y'/1", "000000000001"),
+            ("&:lists.seq/2", "100000000000"),
+            ("&Demo.slow_fib/1", "000010000000"),
+            ("fun lists:seq/2", "100000000000"),
+            ("{lists,seq,2}", "100000000000"),
+            (" { lists , seq , 2 } ", "100000000000"),
+            ("{lists, seq}", "100000000000"),
+            ("{lists, '_', '_'}", "110000000000"),
+            ("{lists, _, _}", "110000000000"),
+            ("{'Elixir.Demo', slow_fib, 1}", "000010000000"),
+            ("{Demo, :slow_fib, 1}", "000010000000"),
+            ("{:lists, :seq, 2}", "100000000000"),
+            ("{'it\\'s a', 'x:y', 1}", "000000000001"),
+            ("lists:seq(1,10)", "100000000000"),
+            ("lists:seq(1, f(2, [3, 4]))", "100000000000"),
+            ("lists:seq(\"a)\", ',')", "100000000000"),
+            (":lists.seq(1, 10)", "100000000000"),
+            ("lists:seq(1)", "000000000000"),
+            ("Demo.slow_fib(10)", "000010000000"),
+            ("Demo.ok?()", "000000100000"),
+            ("Demo.Server.call(%{a: 1}, <<1, 2>>)", "000000010000"),
         ] {
             let pattern: Pattern = text.parse().expect(text);
             let meant = ALL.map(|(module, name, arity)| pattern.matches(module, name, arity));
@@ -416,6 +533,17 @@ mod tests {
             ("Demo.\"f", "the function has no closing quote"),
             ("'a'b", "a ':' is missing after the module"),
             ("m:'f'g", "a '/' is missing before the arity"),
+            ("&lists.seq/2", "the module is missing before the function"),
+            ("lists:seq(1, 2", "the ')' is missing"),
+            ("lists:seq(1, 2) + 1", "something stands behind the ')'"),
+            ("{lists, seq, 2", "the '}' is missing"),
+            ("{lists}", "a tuple has a module, a function and an arity,"),
+            (
+                "{lists, seq, 2, 3}",
+                "a tuple has a module, a function and an arity,",
+            ),
+            ("{lists:seq, 2}", "the first element is no module"),
+            ("{lists, seq, [a, b]}", "the arity '[a, b]' is not 0 to 255"),
         ] {
             let error = text.parse::<Pattern>().expect_err(text).to_string();
             assert!(

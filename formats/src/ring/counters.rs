@@ -118,7 +118,8 @@ fn path(profile: &Profile, at: usize) -> String {
     let mut next = Some(at);
     while let Some(at) = next {
         let node = &profile.nodes[at];
-        functions.push(text(&profile.functions[node.function as usize]));
+        let function = text(&profile.functions[node.function as usize]);
+        functions.push(name::frame(&function));
         next = node.parent.map(|parent| parent as usize);
     }
     functions.reverse();

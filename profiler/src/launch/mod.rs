@@ -572,13 +572,12 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
             run
         }
     };
+    source_file::check_main(&launch.command, here, &ebin)?;
     let mut variables = Vec::new();
     let folder = make(&place.folder, "profiles")?;
     variables.extend(place.request(&launch.what, &folder)?);
-    let totals = match launch.mode.totals {
-        true => Some(make(&place.folder, "totals")?),
-        false => None,
-    };
+    let totals = launch.mode.totals.then(|| make(&place.folder, "totals"));
+    let totals = totals.transpose()?;
     if let Some(folder) = totals.clone() {
         let request = totals::Request { folder };
         variables.push((totals::Request::VARIABLE, request.to_variable()?));

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use beamline_runtime_beam::BeamModule;
+
 /// The plan for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
@@ -86,6 +88,40 @@ pub(super) fn plan(
     } else {
         Plan::Command(run)
     })
+}
+
+/// Whether the module of a `.erl` or `.beam` file that is given as the command exports the function that is called. A file
+/// that cannot be read is left to the emulator, which says why.
+///
+/// # Errors
+/// One line that says what is missing, and what to do.
+pub(super) fn check_main(
+    command: &[String],
+    here: Option<&Path>,
+    folder: &Path,
+) -> Result<(), String> {
+    let Some(file) = command.first() else {
+        return Ok(());
+    };
+    let path = Path::new(file);
+    let beam = match path.extension().and_then(|e| e.to_str()) {
+        Some("beam") => here.unwrap_or(Path::new("")).join(path),
+        Some("erl") => folder.join(path.with_extension("beam").file_name().unwrap_or_default()),
+        _ => return Ok(()),
+    };
+    let module = std::fs::read(beam).ok();
+    let Some(module) = module.and_then(|bytes| BeamModule::decode(&bytes).ok()) else {
+        return Ok(());
+    };
+    let is_main = |function, arity| module.atoms.get(function) == "main" && arity <= 1;
+    if module.exports.iter().any(|e| is_main(e.function, e.arity)) {
+        return Ok(());
+    }
+    let name = beamline_formats::name::atom(module.atoms.get(module.name));
+    Err(format!(
+        "{file}: the module exports neither main/0 nor main/1, one of which would be called; export one, or give a command \
+         that calls another function, such as erl -noshell -eval '{name}:start(), halt().'"
+    ))
 }
 
 /// Calls `main/1` with the arguments, as an escript's, or else `main/0`.

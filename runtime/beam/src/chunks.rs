@@ -61,9 +61,16 @@ impl<'a> Chunks<'a> {
     /// does, with the old unique number of each lambda taken as zero.
     ///
     /// # Errors
-    /// In `FunT`, when its rows are not whole.
+    /// In `FunT`, when its rows are not whole; without a table of atoms.
     /// Source: end of `beamfile_read()` in `beam_file.c`.
     pub fn md5(&self) -> Result<[u8; 16], BeamError> {
+        if self.get(b"AtU8").is_empty() {
+            return Err(BeamError {
+                chunk: *b"AtU8",
+                offset: 0,
+                kind: BeamErrorKind::MissingChunk,
+            });
+        }
         let mut md5 = Md5::new();
         for id in [b"AtU8", b"Code", b"StrT", b"ImpT", b"ExpT"] {
             md5.update(self.get(id));

@@ -31,7 +31,11 @@ impl Header {
         }
         let highest = r.i32()?.cast_unsigned();
         if highest > u32::from(Op::MAX) {
-            return Err(r.err_at(8, BeamErrorKind::BadOpcode(highest)));
+            return Err(r.err_at(8, BeamErrorKind::OfLaterRelease(highest)));
+        }
+        // Compilers since OTP 23 write at least this number, whatever the code has. Source: `erts_prepare_loading()`.
+        if highest < u32::from(Op::Swap.number()) {
+            return Err(r.err_at(8, BeamErrorKind::OfOldRelease));
         }
         let label_count = r.i32()?;
         let function_count = r.i32()?;

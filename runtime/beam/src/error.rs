@@ -33,6 +33,10 @@ pub enum BeamErrorKind {
     MissingChunk,
     /// The file has the atom table of OTP 20 or earlier.
     ObsoleteAtomTable,
+    /// The highest opcode is one that only compilers of OTP 22 or earlier write.
+    OfOldRelease,
+    /// The highest opcode is this one, of a later release.
+    OfLaterRelease(u32),
     /// A count cannot be right for the bytes that are left.
     BadCount(i64),
     /// An atom is not UTF-8 or has over 255 characters.
@@ -94,8 +98,26 @@ pub enum BeamErrorKind {
     BadDebugInfo,
 }
 
+impl BeamErrorKind {
+    /// Whether the file is sound, but of another release: where in it that was seen helps nobody.
+    #[must_use]
+    pub(crate) fn is_of_other_release(&self) -> bool {
+        use BeamErrorKind as K;
+        matches!(
+            self,
+            K::ObsoleteAtomTable | K::OfOldRelease | K::OfLaterRelease(_)
+        )
+    }
+}
+
+/// What to do about a file of another release, in OTP's words.
+const PLEASE_RECOMPILE: &str = "please re-compile this module with an Erlang/OTP 29 compiler or update your Erlang/OTP version";
+
 impl fmt::Display for BeamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind.is_of_other_release() {
+            return self.kind.fmt(f);
+        }
         write!(
             f,
             "chunk {}, offset {}: {}",
@@ -117,7 +139,18 @@ impl fmt::Display for BeamErrorKind {
             K::TooLarge(n) => write!(f, "unpacks to {n} bytes, more than is allowed"),
             K::Truncated => f.write_str("ends too early"),
             K::MissingChunk => f.write_str("the chunk is missing"),
-            K::ObsoleteAtomTable => f.write_str("compiled for OTP 20 or earlier; please recompile"),
+            K::ObsoleteAtomTable => f.write_str(PLEASE_RECOMPILE),
+            K::OfOldRelease => f.write_str(
+                "This BEAM file was compiled for an old version of the runtime system.\n  \
+                 To fix this, please re-compile this module with Erlang/OTP 25 or later.",
+            ),
+            K::OfLaterRelease(highest) => write!(
+                f,
+                "This BEAM file was compiled for a later version of the runtime system than the current (Erlang/OTP 29).\n  \
+                 To fix this, {}.\n  (Use of opcode {highest}; this emulator supports only up to {}.)",
+                PLEASE_RECOMPILE,
+                Op::MAX,
+            ),
             K::BadCount(n) => write!(f, "impossible count {n}"),
             K::BadAtom => f.write_str("an atom is not UTF-8 or too long"),
             K::BadFileName => f.write_str("a file name is not UTF-8"),

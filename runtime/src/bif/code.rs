@@ -18,7 +18,6 @@ use crate::loader::purge::Which;
 use crate::process::logger::log_error;
 use crate::process::{Process, order, refs, work};
 use crate::sys::chance;
-use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, am};
 
 bifs! {
@@ -64,19 +63,18 @@ fn prepare_loading_2<'p>(p: &'p Process, [name, code]: [Term<'p>; 2]) -> BifResu
     let name = name.as_atom().ok_or_else(badarg)?;
     let bytes = code.as_binary().ok_or_else(badarg)?.bytes();
     p.bump_reds(bytes.len() as i64 / 10);
-    let failed = |reason: Atom| Ok(p.tuple(&[am::error.term(), reason.term()]));
-    match prepare(&bytes) {
+    let why = match prepare(&bytes) {
         Ok(module) if module.name == name => {
             let prepared = Prepared(Mutex::new(Some(module)));
             let magic = MagicBinary::new(refs::make_ref(), Box::new(prepared));
-            Ok(p.magic_reference(magic))
+            return Ok(p.magic_reference(magic));
         }
-        Ok(_) => failed(am::badfile),
-        Err(error) => {
-            complain!("Loading of module {name} failed: {error}");
-            failed(am::badfile)
-        }
-    }
+        Ok(module) => format!("module name in object code is {}", module.name),
+        Err(error) => error.to_string(),
+    };
+    let text = format!("Error loading module {name}:\n  {why}\n");
+    log_error(p, "~ts~n", p.list(&[p.string(&text)]));
+    Ok(p.tuple(&[am::error.term(), am::badfile.term()]))
 }
 
 fn prepared<'p>(term: Term<'p>) -> Result<&'p Prepared, Raise<'p>> {

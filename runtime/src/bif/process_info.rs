@@ -4,6 +4,7 @@
 use super::flags::{max_heap_map, queue_data_name};
 use super::process::{ask_and_await, reply};
 use super::{Next, bifs, calls_again};
+use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::{Heap, Message};
 use crate::process::answer::are_written_alike;
 use crate::process::explored::Info;
@@ -321,8 +322,13 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
             let key = Atom::term(am::process_label);
             super::dictionary::get(p, key).unwrap_or(am::undefined.term())
         }
-        am::backtrace if p.flags.get().sensitive => p.binary(b""),
-        am::backtrace => p.binary(crate::exec::exception::backtrace(p).as_bytes()),
+        am::backtrace => {
+            let doing = match for_other {
+                true => Doing::Runs,
+                false => Doing::calls(am::erlang, am::process_info, 2),
+            };
+            p.binary(stack_dump(p, doing).as_bytes())
+        }
         am::sequential_trace_token => crate::trace::seq::token_term(p, p),
         am::magic_ref => Term::NIL,
         am::current_function | am::current_location | am::current_stacktrace => {

@@ -3,6 +3,7 @@
 
 use super::process::reply;
 use super::{BifResult, Next, badarg, bifs, notsup};
+use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::Message;
 use crate::process::answer::{self, Native};
 use crate::process::refs::make_ref;
@@ -317,22 +318,20 @@ fn process_display_2<'p>(p: &'p Process, [pid, what]: [Term<'p>; 2]) -> BifResul
     let Some(pid) = pid.as_pid() else {
         return Ok(am::badarg.term());
     };
-    let print = |p: &Process| {
-        if !p.flags.get().sensitive {
-            complain!(
-                "{}",
-                crate::exec::exception::backtrace(p).trim_end_matches('\n')
-            );
+    let print = |p: &Process, doing| {
+        let text = stack_dump(p, doing);
+        if !text.is_empty() {
+            complain!("{}", text.trim_end_matches('\n'));
         }
     };
     if pid == p.pid() {
-        print(p);
+        print(p, Doing::calls(am::erts_internal, am::process_display, 2));
         return Ok(Term::bool(true));
     }
     let (asker, reference) = (p.pid(), make_ref());
     let signal = Signal::request(move |p| {
         if let Some(p) = &p {
-            print(p);
+            print(p, Doing::Runs);
         }
         let result = if p.is_some() { am::true_ } else { am::badarg };
         reply(asker, reference, result.term());

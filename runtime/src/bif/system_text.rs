@@ -6,14 +6,15 @@ use std::fmt::Write;
 use super::Control;
 use super::process::reply;
 use crate::code::entry::export;
-use crate::exec::exception::backtrace;
+use crate::exec::stack_dump::Doing;
 use crate::heap::Heap;
 use crate::loader::module::{self, Module};
 use crate::port::{self, Port};
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{self, Monitored, Process, Signal, registry, send};
+use crate::process::{self, Process, Signal, registry, send};
 use crate::sched::ptab::pin;
-use crate::term::{Pid, Term, am, atom as atoms};
+use crate::term::{Pid, am, atom as atoms};
+use crate::trace::dump::process_dump;
 
 /// The text of `item`; `None` for one that there is not.
 pub(super) fn text(item: &str) -> Option<String> {
@@ -74,8 +75,7 @@ pub(super) fn ask_all<'p>(p: &'p Process) -> Control<'p> {
         .filter(|pid| *pid != p.pid())
         .collect();
     others.reverse();
-    let mut text = String::new();
-    describe(p, "Running", &mut text);
+    let text = process_dump(p, Doing::calls(am::erlang, am::system_info, 1));
     let reference = make_ref();
     Round {
         asker: p.pid(),
@@ -109,110 +109,13 @@ impl Round {
         };
         let request = Signal::request(move |p: Option<&mut Process>| {
             if let Some(p) = p.filter(|p| !p.is_exiting()) {
-                let state = match p.is_suspended() {
-                    true => "Suspended",
-                    false if p.was_waiting() => "Waiting",
-                    false => "Scheduled",
-                };
-                describe(p, state, &mut self.text);
+                self.text.push_str(&process_dump(p, Doing::Rests));
             }
             self.go_on();
         });
         if let Err(request) = send(pid, request) {
             request.answer_for_gone(pid);
         }
-    }
-}
-
-/// As `print_process_info()`.
-fn describe(p: &Process, state: &str, text: &mut String) {
-    let (module, function, arity) = p.initial_call.get();
-    let parent = match p.parent.get() {
-        parent if parent == p.pid() => Term::NIL,
-        parent => parent.term(),
-    };
-    let _ = writeln!(text, "=proc:{}\nState: {state}", p.pid().term().display());
-    if let Some(name) = p.shared().name() {
-        let _ = writeln!(text, "Name: {}", name.term().display());
-    }
-    let (module, function) = (module.term(), function.term());
-    let _ = writeln!(
-        text,
-        "Spawned as: {}:{}/{arity}\nSpawned by: {}\nMessage queue length: {}",
-        module.display(),
-        function.display(),
-        parent.display(),
-        p.mailbox.len(),
-    );
-    let fragments = p.fragment_words();
-    let _ = writeln!(
-        text,
-        "Number of heap fragments: {}\nHeap fragment data: {fragments}",
-        p.fragment_count(),
-    );
-    describe_relations(p, text);
-    if !p.flags.get().sensitive {
-        let pairs = p.tell(|p| Some(super::dictionary::pairs(p)));
-        if let Some(pairs) = pairs.filter(|pairs| !pairs.term().is_nil()) {
-            let _ = writeln!(text, "Dictionary: {}", pairs.term().display());
-        }
-    }
-    let (old, old_used) = p.old_words();
-    let [bin, bin_limit, bin_old, bin_old_limit] = p.bin_vheap();
-    let _ = write!(
-        text,
-        "Reductions: {}\nStack+heap: {}\nOldHeap: {old}\nHeap unused: {}\nOldHeap unused: {}\n\
-         BinVHeap: {bin}\nOldBinVHeap: {bin_old}\nBinVHeap unused: {}\nOldBinVHeap unused: {}\n\
-         Memory: {}\nStack dump:\n",
-        p.reductions(),
-        p.block_words(),
-        p.block_words() - p.used_words(),
-        old - old_used,
-        bin_limit.saturating_sub(bin),
-        bin_old_limit.saturating_sub(bin_old),
-        p.memory_bytes(),
-    );
-    if !p.flags.get().sensitive {
-        text.push_str(&backtrace(p));
-    }
-    let priority = process::options::priority_name(p.shared().priority());
-    let priority = priority.name().to_uppercase();
-    let _ = writeln!(
-        text,
-        "Internal State: ACT_PRIO_{priority} | USR_PRIO_{priority} | PRQ_PRIO_{priority}"
-    );
-}
-
-/// Links and monitors, if there are any.
-fn describe_relations(p: &Process, text: &mut String) {
-    let Some(relations) = p.some_relations() else {
-        return;
-    };
-    // Beside the heap: it is not for the process itself.
-    let heap = Heap::detached();
-    let reference = |numbers: &RefNumbers| heap.reference(*numbers).display().to_string();
-    let mut items: Vec<String> = relations
-        .linked()
-        .map(|peer| peer.term().display().to_string())
-        .collect();
-    for (numbers, origin) in &relations.origins {
-        let target = match origin.target {
-            Monitored::Process(pid) => pid.term().display().to_string(),
-            Monitored::Port(port) => port.term().display().to_string(),
-            Monitored::Name(name, node, _) | Monitored::NamedPort(name, node, _) => {
-                format!("{{{},{}}}", name.term().display(), node.term().display())
-            }
-            Monitored::Elsewhere => "undefined".to_owned(),
-            Monitored::TimeOffset => "clock_service".to_owned(),
-        };
-        items.push(format!("{{to,{target},{}}}", reference(numbers)));
-    }
-    for (numbers, pid) in &relations.targets {
-        let pid = pid.term();
-        items.push(format!("{{from,{},{}}}", pid.display(), reference(numbers)));
-    }
-    if !items.is_empty() {
-        let _ = writeln!(text, "Link list: [{}]", items.join(", "));
     }
 }
 

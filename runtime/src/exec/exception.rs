@@ -6,13 +6,11 @@
 //! place. A saved trace takes as many words as in ERTS, since programs see what they allocate. Source:
 //! `save_stacktrace()`, `next_catch()`, `build_stacktrace()` in `beam_common.c`.
 
-use std::fmt::Write as _;
-
 use smallvec::SmallVec;
 
 use super::call::Called;
 use crate::code::native;
-use crate::code::stubs::{self, for_each_return, for_each_return_word};
+use crate::code::stubs::{for_each_return, for_each_return_word};
 use crate::heap::Heap;
 use crate::loader::module;
 use crate::loader::module::Mfa;
@@ -309,6 +307,10 @@ pub(crate) fn where_is<'p>(p: &'p Process, name: Atom) -> Term<'p> {
     } else {
         1
     };
+    // It is in no code, and its stack is empty.
+    if name == am::current_stacktrace && p.pc.get().is_null() && p.stack_words() == 0 {
+        return Term::NIL;
+    }
     let frames = frames(p, depth);
     if name == am::current_stacktrace {
         let items: Vec<_> = frames
@@ -367,6 +369,20 @@ pub(crate) fn callers(p: &Process, depth: usize) -> Term<'_> {
     p.list(&items)
 }
 
+/// The call that it was last scheduled for; none where it goes on within a function. Source: `current` of `Process` in
+/// `erl_process.h`.
+pub(crate) fn current_call(p: &Process) -> Option<Mfa> {
+    let pc = p.pc.get();
+    if pc.is_null() {
+        return Some(not_in_code(p));
+    }
+    let Some((module, offset)) = module::module_at(pc) else {
+        return native_function(p, pc).map(|(mfa, _)| mfa);
+    };
+    let entry = module.function_at(offset)?;
+    (entry == offset).then(|| module.mfa(entry))
+}
+
 /// Where a process is that runs no code: it has yet to start, or to be woken from `hibernate/3`.
 pub(crate) fn not_in_code(p: &Process) -> Mfa {
     if p.is_hibernated() {
@@ -381,90 +397,6 @@ pub(crate) fn not_in_code(p: &Process) -> Mfa {
         module,
         function,
         arity,
-    }
-}
-
-/// A process's stack as the emulator prints it: `process_info(_, backtrace)`. Source:
-/// `erts_stack_dump()` in `erl_process.c`.
-pub(crate) fn backtrace(p: &Process) -> String {
-    let mut text = String::new();
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        let _ = writeln!(text, "{line}");
-    };
-    let called = |what: &str, address: CodeAddress| {
-        format!("{what} {:#018x} ({})", address.word(), function_at(address))
-    };
-    // A process that is in no code yet has a call before it, which ends the process when it returns.
-    let is_outside = p.pc.get().is_null() && p.stack_words() == 0;
-    let pc = match is_outside {
-        true => stubs::spawn_entry(),
-        false => p.pc.get(),
-    };
-    line(format_args!("{}", called("Program counter:", pc)));
-    let returns =
-        |at: *const u64, to| format!("\n{:#018x} {}", at as u64, called("Return addr", to));
-    let (mut at, mut y) = (p.stop.get(), 0);
-    while at < p.hend() {
-        // SAFETY: H1: words from `stop` to `hend` are terms, code addresses or catch tags.
-        let word = RawTerm(unsafe { *at });
-        if word.is_header() && word != RawTerm::NONE {
-            line(format_args!(
-                "{}",
-                returns(at, native::specific(CodeAddress::of_word(word.0)))
-            ));
-            y = 0;
-        } else {
-            let name = format!("y({y})");
-            if word.0 & tag::IMMED2_MASK == tag::CATCH {
-                let handler = called("Catch", CodeAddress::of_word(word.0 >> 6));
-                line(format_args!("{name:<8} {handler}"));
-            } else {
-                // SAFETY: H1, T1: such a word is a term.
-                let term: Term<'_> = unsafe { Term::new(word) };
-                line(format_args!("{name:<8} {}", term.display()));
-            }
-            y += 1;
-        }
-        at = at.wrapping_add(1);
-    }
-    if is_outside {
-        let top = p.hend().wrapping_sub(1);
-        line(format_args!("{}", returns(top, stubs::normal_exit())));
-    }
-    text
-}
-
-/// `Module:Function/Arity + Bytes`, for an address in code.
-fn function_at(address: CodeAddress) -> String {
-    let Some((module, offset)) = module::module_at(address) else {
-        return stub_name(address).to_owned();
-    };
-    let Some(entry) = module.function_at(offset) else {
-        return stub_name(address).to_owned();
-    };
-    let Mfa {
-        module: m,
-        function: f,
-        arity,
-    } = module.mfa(entry);
-    let (m, f, bytes) = (
-        m.term().display(),
-        f.term().display(),
-        offset.saturating_sub(entry) * 8,
-    );
-    format!("{m}:{f}/{arity} + {bytes}")
-}
-
-/// What code is called that belongs to no function. Source: `erts_internal_fun_description_from_pc()`.
-pub(crate) fn stub_name(address: CodeAddress) -> &'static str {
-    if address.is_null() {
-        "invalid"
-    } else if address == stubs::normal_exit() {
-        "<terminate process normally>"
-    } else if address == stubs::breakpoint_end() {
-        "<breakpoint>"
-    } else {
-        "unknown function"
     }
 }
 

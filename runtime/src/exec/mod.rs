@@ -14,3 +14,4 @@ pub(crate) mod exception;
 pub(crate) mod guard;
 pub(crate) mod nif;
 pub(crate) mod raise;
+pub(crate) mod stack_dump;

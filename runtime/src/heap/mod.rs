@@ -713,7 +713,7 @@ fn for_each_binary_in(list: &OffHeap, mut visit: impl FnMut(usize, usize, usize)
         unsafe {
             if *ptr & crate::term::tag::HEADER_MASK == crate::term::tag::BIN_REF {
                 let binary = &*(*ptr.add(1) as *const Binary);
-                visit(binary.name(), binary.size(), binary.refs());
+                visit(binary.name(), binary.kept_bytes(), binary.refs());
             }
             ptr = off_heap::next(ptr);
         }

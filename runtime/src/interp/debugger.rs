@@ -10,7 +10,8 @@
 
 use crate::code::entry::export;
 use crate::code::{native, stubs};
-use crate::exec::exception::{lookup, stub_name};
+use crate::exec::exception::lookup;
+use crate::exec::stack_dump::stub_name;
 use crate::heap::Heap;
 use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};

@@ -118,6 +118,15 @@ impl Binary {
     pub fn capacity(&self) -> usize {
         self.capacity.load(Ordering::Relaxed)
     }
+    /// Bytes that programs are told of: with the room for what is still to be appended. Source: `orig_size` of `Binary`
+    /// in `erl_binary.h`.
+    #[must_use]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        match self.is_writable() {
+            true => self.capacity(),
+            false => self.size(),
+        }
+    }
     /// Things that hold it.
     #[must_use]
     pub(crate) fn refs(&self) -> usize {

@@ -8,7 +8,7 @@ mod call;
 mod change;
 pub(crate) mod count;
 mod counters;
-mod dump;
+pub(crate) mod dump;
 pub(crate) mod events;
 pub(crate) mod flags;
 pub(crate) mod frame;

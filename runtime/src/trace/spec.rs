@@ -7,6 +7,7 @@ use super::seq;
 use super::session::Shared;
 use super::tracer::TracerId;
 use crate::exec::exception;
+use crate::exec::stack_dump::Doing;
 use crate::heap::Message;
 use crate::matchspec::{self, Action, Actions, Dialect, MatchSpec};
 use crate::process::{self, ProcShared, Process, registry};
@@ -147,7 +148,7 @@ impl<'a> Actions<'a> for Body<'a> {
                 crate::code::bif::all()[call].call.plain(p, &[*term])?.ok()
             }
             (Action::ProcessDump, _) => {
-                let dump = super::dump::text(p);
+                let dump = super::dump::process_dump(p, Doing::Runs);
                 Some(p.binary(dump.as_bytes()))
             }
             (Action::IsSeqTrace, _) => Some(Term::bool(seq::is_traced(p))),

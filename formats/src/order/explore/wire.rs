@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,6 +14,8 @@ use super::super::read::{Names, Reader};
 use super::super::request::claim;
 use super::super::{Access, Accesses, Message, Signal, Site, Step, Trace};
 use super::lots::Lots;
+use crate::name;
+use crate::profile::{ParsePatternError, Pattern};
 use crate::ring::{Event, Function, Id, NameId};
 use crate::variable::Variable;
 
@@ -42,24 +45,30 @@ pub struct Call {
     pub function: String,
 }
 
-impl Call {
-    /// Reads `M:F`, or `M:F/0`.
-    #[must_use]
-    pub fn read(text: &str) -> Option<Call> {
-        let (module, function) = text.split_once(':')?;
-        let function = function.strip_suffix("/0").unwrap_or(function);
-        let is_name = |name: &str| !name.is_empty() && !name.contains([':', '/', ' ']);
-        let plain = |name: &str| name.trim_matches('\'').to_owned();
-        (is_name(module) && is_name(function)).then(|| Call {
-            module: plain(module),
-            function: plain(function),
-        })
+impl FromStr for Call {
+    type Err = String;
+
+    /// Reads a [`Pattern`] that only one function without arguments can match.
+    fn from_str(text: &str) -> Result<Call, String> {
+        let example =
+            "write a module and its function, such as bank_test:deposits or Bank.deposits";
+        let pattern: Pattern = text.parse().map_err(|e: ParsePatternError| e.to_string())?;
+        match pattern.name() {
+            Some((module, function, None | Some(0))) => Ok(Call {
+                module: module.to_owned(),
+                function: function.to_owned(),
+            }),
+            Some((_, _, Some(arity))) => Err(format!(
+                "'{text}' has {arity} arguments, and the call has none; {example}"
+            )),
+            None => Err(format!("'{text}' names no function; {example}")),
+        }
     }
 }
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}/0", self.module, self.function)
+        f.write_str(&name::mfa(&self.module, &self.function, 0))
     }
 }
 
@@ -613,3 +622,50 @@ pub(super) const CEASED: &str = "exit signals to processes that cease to trap ex
 
 /// What is not turned around where a process waits for a message that does not come if a link was given up in time.
 pub(super) const LOST: &str = "exit signals that processes wait for which have given up the link";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_read_as_any_function_is() {
+        let read = |text: &str| text.parse::<Call>();
+        for (text, module, function) in [
+            ("bank_test:deposits", "bank_test", "deposits"),
+            ("bank_test:deposits/0", "bank_test", "deposits"),
+            ("bank_test:deposits()", "bank_test", "deposits"),
+            ("Lru.scenario", "Elixir.Lru", "scenario"),
+            ("Lru.ok?", "Elixir.Lru", "ok?"),
+            ("&Lru.scenario/0", "Elixir.Lru", "scenario"),
+            ("'Elixir.Lru':scenario", "Elixir.Lru", "scenario"),
+            ("{lru, scenario, 0}", "lru", "scenario"),
+            ("'it\\'s':'a b'", "it's", "a b"),
+        ] {
+            let call = read(text).expect(text);
+            assert_eq!(
+                (call.module.as_str(), call.function.as_str()),
+                (module, function)
+            );
+        }
+        for (text, why) in [
+            ("", "the module is missing in ''; expected M:F/A"),
+            (
+                "lru",
+                "'lru' names no function; write a module and its function",
+            ),
+            ("Lru.*", "'Lru.*' names no function; write"),
+            ("lru:a*", "'lru:a*' names no function; write"),
+            (
+                "lru:get/1",
+                "'lru:get/1' has 1 arguments, and the call has none; write",
+            ),
+            (
+                "lru:get(a)",
+                "'lru:get(a)' has 1 arguments, and the call has none; write",
+            ),
+        ] {
+            let told = read(text).expect_err(text);
+            assert!(told.starts_with(why), "{told}");
+        }
+    }
+}
