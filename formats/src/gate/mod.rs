@@ -18,4 +18,4 @@ pub use limits::{
 };
 pub use missing::{Kind, Note};
 pub use picture::{PathChange, Picture, draw_difference};
-pub use results::{FunctionCount, Machine, PathCount, Results, Times, Workload};
+pub use results::{FunctionCount, LOADS, Machine, PathCount, Results, Times, Workload};
