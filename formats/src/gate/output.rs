@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::compare::{Change, Compared, Comparison, TimeChange, Verdict, growth};
+use super::change::{Change, Verdict};
+use super::compare::{Compared, Comparison, TimeChange, growth};
 use super::missing::{Kind, Note};
 use super::picture::Picture;
 use super::results::Results;
@@ -40,9 +41,10 @@ pub(super) fn number(n: u64) -> String {
 type Row = [String; 5];
 
 fn count_row(change: &Change) -> Row {
-    let verdict = match &change.verdict {
-        Verdict::Regression(why) => format!("REGRESSION: {why}"),
-        other => word(other).to_owned(),
+    let verdict = match (&change.verdict, &change.cause) {
+        (Verdict::Regression(why), None) => format!("REGRESSION: {why}"),
+        (Verdict::Regression(why), Some(cause)) => format!("follows from {cause}: {why}"),
+        (other, _) => word(other).to_owned(),
     };
     [
         what(change),
@@ -81,7 +83,7 @@ fn note_verdict(note: &Note) -> String {
     let kind = note.kind.name();
     match (note.kind, note.fails) {
         (Kind::Failed, _) => format!("FAILED: {}", note.why),
-        (_, true) => format!("REGRESSION: {kind}: {}", note.why),
+        (_, true) => format!("NOT COMPARED: {kind}: {}", note.why),
         (_, false) => format!("{kind}: {}", note.why),
     }
 }
@@ -120,13 +122,14 @@ fn count(n: usize, one: &str) -> String {
 #[must_use]
 pub fn summary(comparison: &Comparison) -> String {
     let workloads = &comparison.workloads;
-    let failures: usize = workloads.iter().map(|w| w.failures().count()).sum();
-    let common = comparison.notes.iter().filter(|note| note.fails).count();
-    let failed = comparison.failed();
-    let regressions = failures + common - failed;
+    let regressions: usize = workloads.iter().map(|w| w.regressions().count()).sum();
+    let (failed, uncompared) = (comparison.failed(), comparison.uncompared());
     let mut parts = Vec::new();
     if regressions > 0 {
         parts.push(count(regressions, "regression"));
+    }
+    if uncompared > 0 {
+        parts.push(format!("{uncompared} not compared"));
     }
     if failed > 0 {
         parts.push(format!("{} failed", count(failed, "workload")));
@@ -227,7 +230,11 @@ pub fn markdown(comparison: &Comparison, pictures: &[Picture]) -> String {
 
 /// A verdict, with what fails in bold.
 fn bold(verdict: &str) -> String {
-    for (word, shown) in [("REGRESSION", "**regression**"), ("FAILED", "**failed**")] {
+    for (word, shown) in [
+        ("REGRESSION", "**regression**"),
+        ("NOT COMPARED", "**not compared**"),
+        ("FAILED", "**failed**"),
+    ] {
         if let Some(rest) = verdict.strip_prefix(word) {
             return format!("{shown}{}", escaped(rest));
         }
@@ -295,6 +302,7 @@ pub fn json(comparison: &Comparison) -> serde_json::Value {
             "new": change.new,
             "verdict": word(&change.verdict).to_lowercase(),
             "reason": reason(&change.verdict),
+            "cause": change.cause,
         })
     };
     let time = |time: &TimeChange| {
