@@ -15,6 +15,14 @@ pub enum Chance {
     /// From the system, as it comes.
     #[default]
     Live,
+    /// From the system, but for the names of folders: what prepares a virtual run leaves the names behind that it has
+    /// seen.
+    Linked {
+        /// As of a virtual run.
+        folder: PathBuf,
+        /// As of a virtual run.
+        links: Vec<PathBuf>,
+    },
     /// From rules that give the same in every run (`--deterministic`).
     Virtual {
         /// When the run began, in nanoseconds since 1970: files that are newer were written by it.
@@ -31,7 +39,7 @@ impl Chance {
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         match self {
-            Chance::Live => false,
+            Chance::Live | Chance::Linked { .. } => false,
             Chance::Virtual { .. } => true,
         }
     }
@@ -103,7 +111,11 @@ mod tests {
             folder: "/run-012".into(),
             links: vec!["/run-012/here".into()],
         };
-        for chance in [Chance::Live, virtual_one] {
+        let linked = Chance::Linked {
+            folder: "/run-012".into(),
+            links: Vec::new(),
+        };
+        for chance in [Chance::Live, linked, virtual_one] {
             let value = chance.to_variable().unwrap();
             assert_eq!(Chance::from_variable(&value), Ok(chance));
         }

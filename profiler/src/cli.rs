@@ -174,7 +174,7 @@ struct OutputArgs {
     /// recording has its functions as this table only with --sort or --by].
     #[arg(long, value_name = "COLUMN[:asc|:desc]")]
     sort: Option<Sort>,
-    /// Print one table for all processes, or a table for each process [default: total].
+    /// Print one table for all processes, or a table for each process or kind of process [default: total].
     #[arg(long, value_parser = named(By::ALL, By::name, By::about))]
     by: Option<By>,
     /// Draw a flame graph of the call paths to this file.

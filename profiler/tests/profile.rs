@@ -328,3 +328,41 @@ fn a_file_without_main_is_one_line() {
         assert_eq!(told.trim_end().lines().count(), 1, "{told}");
     }
 }
+
+#[test]
+fn a_table_is_of_all_processes_unless_it_is_said_otherwise() {
+    let source = "\
+-module(work).
+-export([main/0, task/2]).
+main() ->
+    Pids = [spawn(work, task, [self(), N]) || N <- lists:seq(1, 40)],
+    [receive Pid -> ok end || Pid <- Pids].
+task(Parent, N) -> add(N, 0), Parent ! self().
+add(0, Sum) -> Sum;
+add(N, Sum) -> add(N - 1, Sum + N).
+";
+    let Some(place) = Place::new(source) else {
+        return;
+    };
+    let table = |options: &[&str]| {
+        let (text, error, code) = tables(&place, options, &["work.erl"]);
+        assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
+        text
+    };
+    let total = table(&["--type", "call_time", "--pattern", "work:task/2"]);
+    assert_eq!(total.lines().count(), 3, "{total}");
+    assert!(total.contains("work:task/2     40"), "{total}");
+    let kinds = table(&[
+        "--type",
+        "call_time",
+        "--pattern",
+        "work:task/2",
+        "--by",
+        "process",
+    ]);
+    assert_eq!(kinds.lines().count(), 5, "{kinds}");
+    assert!(
+        kinds.contains("****** 40 processes work:task/2  --  100.00% of total"),
+        "{kinds}"
+    );
+}

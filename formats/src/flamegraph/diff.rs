@@ -1,5 +1,7 @@
 //! Compares two profiles, or several of each side: what has got better, and what has got worse.
 
+mod moved;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
@@ -21,6 +23,12 @@ const ROWS: usize = 15;
 
 /// Profiles of each side from which on the rank test can tell a change from chance.
 const RANKED: usize = 5;
+
+/// So many times as long is not chance, if it is also as much as [`TIME_SLICES_NS`].
+const FAR: u64 = 10;
+
+/// Nanoseconds for which other programs may well have had the processor during one function: some time slices of Linux.
+const TIME_SLICES_NS: u64 = 10_000_000;
 
 /// The least change that counts. Two runs of one program differ by less.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -57,6 +65,9 @@ impl Threshold {
 pub struct Change {
     /// As Erlang writes it.
     pub function: String,
+    /// Its name before, where it has another one now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
     /// Calls before and after.
     pub calls: [u64; 2],
     /// Time in it, or words, before and after.
@@ -81,6 +92,13 @@ impl Change {
         }
     }
 
+    /// Is a difference in time more than other programs can bring that have had the processor? What they take falls on all
+    /// functions alike, but for the last time slice of each.
+    fn is_far(&self) -> bool {
+        let [low, high] = [self.own[0].min(self.own[1]), self.own[0].max(self.own[1])];
+        high / FAR >= low && high - low >= TIME_SLICES_NS
+    }
+
     /// Is a difference in time what a difference in calls brings? Times of one run alone prove nothing: another program may
     /// have had the processor.
     fn is_explained(&self) -> bool {
@@ -91,6 +109,14 @@ impl Change {
         let per_call = [0, 1].map(|side| self.own[side] as f64 / self.calls[side] as f64);
         let ratio = per_call[1] / per_call[0].max(f64::MIN_POSITIVE);
         before.abs_diff(after) as f64 >= before as f64 / 100.0 && (0.67..=1.5).contains(&ratio)
+    }
+
+    /// What it is called, and was.
+    fn name(&self) -> String {
+        match &self.was {
+            Some(was) => format!("{} (was {was})", self.function),
+            None => self.function.clone(),
+        }
     }
 
     /// How much more it is after, of what the widths show.
@@ -160,16 +186,16 @@ fn check(sides: [&[Profile]; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// What has become of a function: the medians of each side.
+/// What has become of a function, which may have had another name before: the medians of each side.
 fn change(
-    function: &Function,
+    names: [&Function; 2],
     costs: &[Vec<BTreeMap<&Function, [u64; 3]>>; 2],
     width: Width,
 ) -> Change {
     let values = |side: usize, which: usize| -> Vec<u64> {
         let profiles = costs[side].iter();
         profiles
-            .map(|costs| costs.get(function).map_or(0, |costs| costs[which]))
+            .map(|costs| costs.get(names[side]).map_or(0, |costs| costs[which]))
             .collect()
     };
     let medians = |which| [0, 1].map(|side| median(&values(side, which)).unwrap_or(0));
@@ -178,8 +204,10 @@ fn change(
         Width::Time | Width::Words | Width::Reductions | Width::Wait => 1,
     };
     let is_ranked = costs.iter().all(|profiles| profiles.len() >= RANKED);
+    let written = |of: &Function| name::mfa(&of.module, &of.name, of.arity);
     Change {
-        function: name::mfa(&function.module, &function.name, function.arity),
+        function: written(names[1]),
+        was: (names[0] != names[1]).then(|| written(names[0])),
         calls: medians(0),
         own: medians(1),
         total: medians(2),
@@ -220,11 +248,10 @@ impl Difference {
         let threshold = threshold(width);
         let costs = sides.map(|profiles| profiles.iter().map(|p| costs(p, width)).collect());
         let costs: [Vec<BTreeMap<&Function, [u64; 3]>>; 2] = costs;
-        let all = costs.iter().flatten().flat_map(BTreeMap::keys).copied();
-        let all: BTreeSet<&Function> = all.collect();
+        let names = moved::names(&costs);
         let mut functions: Vec<Change> = Vec::new();
-        for function in all {
-            functions.push(change(function, &costs, width));
+        for names in names {
+            functions.push(change(names, &costs, width));
         }
         let mut sum = [0_u64; 2];
         for function in &functions {
@@ -236,7 +263,7 @@ impl Difference {
         for function in &mut functions {
             let is_proved = match (function.p, width) {
                 (Some(p), _) => p < SIGNIFICANT,
-                (None, Width::Time | Width::Wait) => function.is_explained(),
+                (None, Width::Time | Width::Wait) => function.is_explained() || function.is_far(),
                 (None, Width::Calls | Width::Words | Width::Reductions) => true,
             };
             let is_reached = threshold.is_reached(function.cost(width), whole);
@@ -370,7 +397,7 @@ impl Difference {
             all.pop();
         }
         writeln!(f, "\n{title}")?;
-        let names = rows.iter().map(|row| row.function.to_string());
+        let names = rows.iter().map(|row| row.name());
         for (at, name) in std::iter::once("FUNCTION".to_owned())
             .chain(names)
             .enumerate()
@@ -435,9 +462,16 @@ impl fmt::Display for Difference {
             }
         }
         if worse.is_empty() && better.is_empty() {
-            writeln!(f, "\nNothing has changed.")?;
+            let is_same = self.functions.iter().all(|c| c.more(self.width) == 0);
+            let told = match (is_same, self.profiles.iter().all(|&files| files >= RANKED)) {
+                (true, _) => "Nothing has changed.",
+                (false, true) => "No function has changed by more than chance explains.",
+                (false, false) => "No function has changed for certain.",
+            };
+            writeln!(f, "\n{told}")?;
         }
         self.perhaps(f)?;
+        self.moved(f)?;
         self.unlisted(f)
     }
 }
@@ -465,6 +499,26 @@ impl Difference {
             f,
             "{more}five files of each side tell a change from chance (--before, --after)"
         )
+    }
+
+    /// Functions that have another name now, and cost about as much.
+    fn moved(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.functions.iter();
+        let rows = rows.filter(|change| !change.changed && !change.perhaps);
+        let mut rows = rows.filter_map(|change| Some((change.was.as_ref()?, &change.function)));
+        let shown: Vec<_> = rows.by_ref().take(self.top).collect();
+        let more = rows.count();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\nUnder another name, with about the same cost")?;
+        for (was, function) in shown {
+            writeln!(f, "{was} → {function}")?;
+        }
+        match more {
+            0 => Ok(()),
+            more => writeln!(f, "and {more} more; see --top"),
+        }
     }
 
     /// What is below the threshold, and what the threshold is.

@@ -366,7 +366,7 @@ fn differences_are_found() {
     let text = difference.to_string();
     assert!(worse.perhaps && better.perhaps, "{text}");
     for expect in [
-        "Nothing has changed.",
+        "No function has changed for certain.",
         "Perhaps chance",
         "Time in all: 75.00 µs before, 127.50 µs after (+52.50 µs, +70.0 %)",
         "+60.00 µs  +95.2 %",
@@ -419,7 +419,7 @@ fn what_is_less_than_the_threshold_is_no_change() {
     let difference = difference_of(&[&before], &[&after]).expect("of one type");
     let text = difference.to_string();
     assert!(
-        text.contains("Nothing has changed.\n1 function differs by less than 25 %"),
+        text.contains("No function has changed for certain.\n1 function differs by less than 25 %"),
         "{text}"
     );
     let mut out = Vec::new();
@@ -433,6 +433,58 @@ fn what_is_less_than_the_threshold_is_no_change() {
     let all = Difference::of([&[before], &[after]], None, |_| of(10.0, 0.0));
     let text = all.expect("of one type").to_string();
     assert!(text.contains("Perhaps chance"), "{text}");
+}
+
+#[test]
+fn a_function_that_takes_a_thousandth_has_changed() {
+    let (mut before, mut after) = (sample(), sample());
+    before.nodes[1].cost.time_ns = 50_000_000;
+    after.nodes[1].cost.time_ns = 20_000;
+    let difference = difference_of(&[&before], &[&after]).expect("of one type");
+    let text = difference.to_string();
+    assert!(
+        text.contains("\nBetter\n") && text.contains("-99.9 %"),
+        "{text}"
+    );
+    assert!(!text.contains("Perhaps"), "{text}");
+    // What a busy machine may take is not enough.
+    before.nodes[1].cost.time_ns = 5_000_000;
+    after.nodes[1].cost.time_ns = 5_000;
+    let text = difference_of(&[&before], &[&after])
+        .expect("of one type")
+        .to_string();
+    assert!(
+        text.contains("Perhaps") && !text.contains("Better"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_function_that_moves_or_has_another_name_is_one() {
+    let before = sample();
+    let at = before.nodes[1].function as usize;
+    for (module, name) in [("other", "map"), ("lists", "map_all")] {
+        let mut after = sample();
+        after.functions[at].module = module.to_owned();
+        after.functions[at].name = name.to_owned();
+        let text = difference_of(&[&before], &[&after])
+            .expect("of one type")
+            .to_string();
+        let moved = format!(
+            "Under another name, with about the same cost\nlists:map/2 → {module}:{name}/2\n"
+        );
+        assert!(text.contains(&moved), "{text}");
+        assert!(!text.contains("gone") && !text.contains("new"), "{text}");
+        // Its cost is compared with that under the old name.
+        after.nodes[1].cost.time_ns += 20_000_000;
+        let text = difference_of(&[&before], &[&after])
+            .expect("of one type")
+            .to_string();
+        assert!(
+            text.contains(&format!("{module}:{name}/2 (was lists:map/2)")),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -1,46 +1,12 @@
 //! Compares two results: what changed between them, and which changes the limits forbid.
 
+use super::change::{Change, Verdict};
+use super::fold;
 use super::limits::{Limit, Limits, Metric, TimeLimit};
 use super::missing::{self, Kind, Note, Pair};
 use super::results::{FunctionCount, Results, Times, Workload};
 use crate::flamegraph::Width;
 use crate::rank::{SIGNIFICANT, median, p_value};
-
-/// The verdict of the limits on a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is the same.
-    Same,
-    /// It is less, or less by more than the least effect.
-    Better,
-    /// It is more, as allowed.
-    Allowed,
-    /// It is more than allowed: which limit says so.
-    Regression(String),
-}
-
-impl Verdict {
-    /// Is it more than allowed?
-    #[must_use]
-    pub fn is_regression(&self) -> bool {
-        matches!(self, Verdict::Regression(_))
-    }
-}
-
-/// A number before and now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The function, of a function's.
-    pub function: Option<String>,
-    /// What is counted.
-    pub metric: Metric,
-    /// Before.
-    pub base: u64,
-    /// Now.
-    pub new: u64,
-    /// What the limits say.
-    pub verdict: Verdict,
-}
 
 /// Times before and now.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,18 +86,35 @@ impl Compared {
         widths.into_iter().next()
     }
 
-    /// Everything that is more than allowed; of time only where it counts.
+    /// Everything that is more than allowed and follows from nothing else, a function with all of its metrics; of time only
+    /// where it counts.
     pub(crate) fn regressions(&self) -> impl Iterator<Item = String> {
-        let counted = self.totals.iter().chain(&self.functions);
-        let counted = counted.filter_map(|change| match &change.verdict {
-            Verdict::Regression(why) => {
-                let function = change.function.as_ref();
-                let of = function.map_or(String::new(), |function| format!("{function}: "));
-                let (metric, base, new) = (change.metric.name(), change.base, change.new);
-                Some(format!("{of}{metric} {base} → {new}, {why}"))
+        let mut counted: Vec<(Option<&String>, String)> = Vec::new();
+        for change in self.totals.iter().chain(&self.functions) {
+            let Verdict::Regression(why) = &change.verdict else {
+                continue;
+            };
+            if change.cause.is_some() {
+                continue;
             }
-            _ => None,
-        });
+            let function = change.function.as_ref();
+            let (metric, base, new) = (change.metric.name(), change.base, change.new);
+            let told = format!("{metric} {base} → {new}, {why}");
+            match counted
+                .iter_mut()
+                .find(|(of, _)| of.is_some() && *of == function)
+            {
+                Some((_, text)) => {
+                    text.push_str("; ");
+                    text.push_str(&told);
+                }
+                None => {
+                    let of = function.map_or(String::new(), |function| format!("{function}: "));
+                    counted.push((function, of + &told));
+                }
+            }
+        }
+        let counted = counted.into_iter().map(|(_, text)| text);
         let time = self.time.iter().filter(|time| time.gates);
         let time = time.filter_map(|time| match &time.verdict {
             Verdict::Regression(why) => Some(format!(
@@ -158,6 +141,16 @@ impl Comparison {
     pub fn is_regression(&self) -> bool {
         let failures = |workload: &Compared| workload.failures().next().is_some();
         self.workloads.iter().any(failures) || self.notes.iter().any(|note| note.fails)
+    }
+
+    /// How much fails the check because it could not be compared.
+    #[must_use]
+    pub fn uncompared(&self) -> usize {
+        let notes = self.workloads.iter().flat_map(|workload| &workload.notes);
+        let notes = notes.chain(&self.notes);
+        notes
+            .filter(|note| note.fails && note.kind != Kind::Failed)
+            .count()
     }
 
     /// How many workloads ran to no good end.
@@ -246,6 +239,7 @@ fn compare_workload(
         base,
         new,
         verdict: judge(base, new, limits.total(*metric)),
+        cause: None,
     });
     let pairs = missing::pairs(base, new);
     let one = || std::iter::once(new);
@@ -263,11 +257,14 @@ fn compare_workload(
             limits.missing,
         ));
     }
+    let mut totals: Vec<Change> = totals.collect();
+    let mut functions = compare_functions(&pairs, limits);
+    fold::name_causes([base, new], &mut totals, &mut functions);
     Compared {
         name: new.name.clone(),
         notes,
-        totals: totals.collect(),
-        functions: compare_functions(&pairs, limits),
+        totals,
+        functions,
         time: compare_times(&base.times, &new.times, limits.time(), same_machine),
         outside: new.outside.clone(),
     }
@@ -352,6 +349,7 @@ fn compare_function(pair: &Pair<'_>, metric: Metric, limits: &Limits) -> Option<
         base,
         new,
         verdict,
+        cause: None,
     })
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::compare::{Change, Compared, Comparison, TimeChange, Verdict, growth};
+use super::change::{Change, Verdict};
+use super::compare::{Compared, Comparison, TimeChange, growth};
 use super::missing::{Kind, Note};
 use super::picture::Picture;
 use super::results::Results;
@@ -40,9 +41,10 @@ pub(super) fn number(n: u64) -> String {
 type Row = [String; 5];
 
 fn count_row(change: &Change) -> Row {
-    let verdict = match &change.verdict {
-        Verdict::Regression(why) => format!("REGRESSION: {why}"),
-        other => word(other).to_owned(),
+    let verdict = match (&change.verdict, &change.cause) {
+        (Verdict::Regression(why), None) => format!("REGRESSION: {why}"),
+        (Verdict::Regression(why), Some(cause)) => format!("follows from {cause}: {why}"),
+        (other, _) => word(other).to_owned(),
     };
     [
         what(change),
@@ -81,7 +83,7 @@ fn note_verdict(note: &Note) -> String {
     let kind = note.kind.name();
     match (note.kind, note.fails) {
         (Kind::Failed, _) => format!("FAILED: {}", note.why),
-        (_, true) => format!("{}: {}", kind.to_uppercase(), note.why),
+        (_, true) => format!("NOT COMPARED: {kind}: {}", note.why),
         (_, false) => format!("{kind}: {}", note.why),
     }
 }
@@ -121,20 +123,16 @@ fn count(n: usize, one: &str) -> String {
 pub fn summary(comparison: &Comparison) -> String {
     let workloads = &comparison.workloads;
     let regressions: usize = workloads.iter().map(|w| w.regressions().count()).sum();
-    let failed = comparison.failed();
-    let notes = workloads.iter().flat_map(|workload| &workload.notes);
-    let notes = notes.chain(&comparison.notes);
-    let is_missing = |note: &&Note| note.fails && note.kind != Kind::Failed;
-    let missing = notes.filter(is_missing).count();
+    let (failed, uncompared) = (comparison.failed(), comparison.uncompared());
     let mut parts = Vec::new();
     if regressions > 0 {
         parts.push(count(regressions, "regression"));
     }
+    if uncompared > 0 {
+        parts.push(format!("{uncompared} not compared"));
+    }
     if failed > 0 {
         parts.push(format!("{} failed", count(failed, "workload")));
-    }
-    if missing > 0 {
-        parts.push(format!("{missing} not compared"));
     }
     if parts.is_empty() {
         parts.push(format!(
@@ -241,12 +239,16 @@ pub fn markdown(comparison: &Comparison, pictures: &[Picture]) -> String {
 
 /// A verdict, with what fails in bold.
 fn bold(verdict: &str) -> String {
-    match verdict.split_once(':') {
-        Some((word, rest)) if word.chars().all(char::is_uppercase) => {
-            format!("**{}**:{}", word.to_lowercase(), escaped(rest))
+    for (word, shown) in [
+        ("REGRESSION", "**regression**"),
+        ("NOT COMPARED", "**not compared**"),
+        ("FAILED", "**failed**"),
+    ] {
+        if let Some(rest) = verdict.strip_prefix(word) {
+            return format!("{shown}{}", escaped(rest));
         }
-        _ => escaped(verdict),
     }
+    escaped(verdict)
 }
 
 fn markdown_of(out: &mut String, workload: &Compared, picture: Option<&Picture>) {
@@ -309,6 +311,7 @@ pub fn json(comparison: &Comparison) -> serde_json::Value {
             "new": change.new,
             "verdict": word(&change.verdict).to_lowercase(),
             "reason": reason(&change.verdict),
+            "cause": change.cause,
         })
     };
     let time = |time: &TimeChange| {

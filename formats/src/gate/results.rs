@@ -13,6 +13,10 @@ use crate::totals::Counted;
 /// The version this crate writes, and the only one it reads.
 const VERSION: u32 = 1;
 
+/// The function in which a process loads the module that it calls: what that takes depends on the module's file, and is no
+/// work of the program's functions.
+pub const LOADS: (&str, &str, u32) = ("code", "ensure_loaded", 1);
+
 /// The results of workloads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Results {
@@ -179,7 +183,8 @@ impl Results {
 }
 
 impl Workload {
-    /// Takes the functions and call paths of the processes that are the workload's.
+    /// Takes the functions and call paths of the processes that are the workload's, without what they do while they load
+    /// modules.
     pub fn take_profile(&mut self, profile: &Profile, is_own: impl Fn(&str) -> bool) {
         let own: Vec<bool> = profile
             .processes
@@ -196,6 +201,7 @@ impl Workload {
             let sums = functions.entry(mfa(count.function)).or_default();
             add(sums, [count.cost.calls, count.cost.words, 0]);
         }
+        let loads = loading(profile);
         let mut names: Vec<String> = Vec::with_capacity(profile.nodes.len());
         let mut paths: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
         for node in &profile.nodes {
@@ -204,16 +210,23 @@ impl Workload {
                 None => mfa(node.function),
             });
         }
-        let nodes = profile.nodes.iter().zip(&names);
-        for (node, path) in nodes.filter(|(node, _)| own[node.process as usize]) {
+        let nodes = profile.nodes.iter().zip(names.iter().zip(loads));
+        for (node, (path, loads)) in nodes.filter(|(node, _)| own[node.process as usize]) {
             let (cost, reductions) = (&node.cost, node.reductions);
+            if loads {
+                if let Some([calls, words, _]) = functions.get_mut(&mfa(node.function)) {
+                    *calls = calls.saturating_sub(cost.calls);
+                    *words = words.saturating_sub(cost.words);
+                }
+                continue;
+            }
             let sums = paths.entry(path).or_default();
             add(sums, [cost.calls, cost.words, reductions]);
             if let Some(sums) = functions.get_mut(&mfa(node.function)) {
                 add(sums, [0, 0, reductions]);
             }
         }
-        let functions = functions.into_iter();
+        let functions = functions.into_iter().filter(|(_, sums)| *sums != [0; 3]);
         self.functions = functions
             .map(|(function, [calls, words, reductions])| FunctionCount {
                 function,
@@ -232,6 +245,17 @@ impl Workload {
             })
             .collect();
     }
+}
+
+/// Which nodes of a profile are calls of [`LOADS`], or below one.
+fn loading(profile: &Profile) -> Vec<bool> {
+    let mut all: Vec<bool> = Vec::with_capacity(profile.nodes.len());
+    for node in &profile.nodes {
+        let f = &profile.functions[node.function as usize];
+        let is_below = node.parent.is_some_and(|parent| all[parent as usize]);
+        all.push(is_below || (f.module.as_str(), f.name.as_str(), f.arity) == LOADS);
+    }
+    all
 }
 
 fn add(sums: &mut [u64; 3], more: [u64; 3]) {

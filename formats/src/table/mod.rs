@@ -8,6 +8,7 @@
 mod waits;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,15 +22,16 @@ pub use waits::DirtyWaits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum By {
     /// All processes in one table.
-    Total,
-    /// A table for each process; of `call_count`, which knows none, still one.
     #[default]
+    Total,
+    /// A table for each process, and one for all of a kind; of `call_count`, which knows none, still one.
     Process,
 }
 
 names!(By {
     Total = "total", "One table for all processes";
-    Process = "process", "A table for each process; call_count does not tell them apart";
+    Process = "process", "A table for each process, or for all processes that have one label or began in one function; call_count does not tell \
+        them apart";
 });
 
 /// The column that orders the rows.
@@ -283,12 +285,19 @@ impl Tables<'_> {
         writeln!(f, "{}", self.view.cut(name, before))
     }
 
-    /// A process's pid and what it is: its registered name, its label or the function that it began in.
-    fn process_title(&self, index: usize) -> String {
-        let Some(process) = self.profile.processes.get(index) else {
-            return "of unknown pid".to_owned();
+    /// What a table is of. One process: its pid and what it is, which is its registered name, its label or the function that
+    /// it began in. Several: their number, and what all of them are.
+    fn title(&self, members: &[usize]) -> String {
+        let process = members
+            .first()
+            .and_then(|&at| self.profile.processes.get(at));
+        let Some(process) = process else {
+            return "Process of unknown pid".to_owned();
         };
-        let mut title = process.pid.clone();
+        let mut title = match members.len() {
+            1 => format!("Process {}", process.pid),
+            many => format!("{many} processes"),
+        };
         if self.profile.runs.len() > 1 {
             let os_pid = self.profile.runs[process.run as usize].os_pid;
             title = format!("{title} (OS process {os_pid})");
@@ -297,14 +306,40 @@ impl Tables<'_> {
             return title;
         }
         // What stands around it on a line.
-        let before = title.chars().count() + "****** Process   --  100.00% of total *** ".len();
+        let before = title.chars().count() + "******   --  100.00% of total *** ".len();
         format!("{title} {}", self.view.cut(&process.name, before))
     }
 
+    /// The processes of each table: those of one emulator that are the same are in one. The last table is of calls whose
+    /// process is not known.
+    fn kinds(&self) -> Vec<Vec<usize>> {
+        let mut kinds: Vec<Vec<usize>> = Vec::new();
+        let mut known: BTreeMap<(u32, &str), usize> = BTreeMap::new();
+        for (at, process) in self.profile.processes.iter().enumerate() {
+            let next = kinds.len();
+            let kind = match process.name.as_str() {
+                "" => next,
+                name => *known.entry((process.run, name)).or_insert(next),
+            };
+            match kinds.get_mut(kind) {
+                Some(members) => members.push(at),
+                None => kinds.push(vec![at]),
+            }
+        }
+        kinds.push(Vec::new());
+        kinds
+    }
+
     fn processes(&self, f: &mut fmt::Formatter<'_>, kind: Type) -> fmt::Result {
-        let profile = self.profile;
-        let none = profile.processes.len();
-        let tables = self.rows(kind, none + 1, |p| p.map_or(none, |p| p as usize));
+        let kinds = self.kinds();
+        let none = kinds.len() - 1;
+        let mut kind_of = vec![none; self.profile.processes.len()];
+        for (at, members) in kinds.iter().enumerate() {
+            members.iter().for_each(|&member| kind_of[member] = at);
+        }
+        let tables = self.rows(kind, kinds.len(), |p| {
+            p.map_or(none, |p| kind_of[p as usize])
+        });
         let total = tables
             .iter()
             .fold(0_u64, |total, rows| total.saturating_add(sum(rows)));
@@ -313,9 +348,10 @@ impl Tables<'_> {
         }
         let mut tables: Vec<(usize, Vec<Row>)> = tables.into_iter().enumerate().collect();
         tables.retain(|(_, rows)| !rows.is_empty());
-        let all = tables.len();
+        let all: usize = tables.iter().map(|(at, _)| kinds[*at].len().max(1)).sum();
         tables.retain(|(_, rows)| rows.iter().any(|row| self.is_in_scope(row)));
-        let out_of_scope = all - tables.len();
+        let in_scope = tables.iter().map(|(at, _)| kinds[*at].len().max(1));
+        let out_of_scope = all - in_scope.sum::<usize>();
         tables.sort_by_key(|(_, rows)| sum(rows));
         if self.sort.descending {
             tables.reverse();
@@ -323,8 +359,8 @@ impl Tables<'_> {
         for (i, rows) in tables {
             let share = two_decimals(percent(sum(&rows), total));
             writeln!(f)?;
-            let title = self.process_title(i);
-            writeln!(f, "****** Process {title}  --  {share}% of total *** ")?;
+            let title = self.title(&kinds[i]);
+            writeln!(f, "****** {title}  --  {share}% of total *** ")?;
             self.table(f, kind, rows)?;
         }
         match out_of_scope {

@@ -324,3 +324,35 @@ m:f/0      1          1      1.00  [100.00]
 ";
     assert_eq!(tables.to_string(), expect);
 }
+
+#[test]
+fn processes_of_one_kind_share_a_table() {
+    let lines = [
+        ("m", "f", 0, 0, 2, 3, 0),
+        ("m", "f", 0, 1, 1, 1, 0),
+        ("m", "g", 0, 2, 5, 4, 0),
+        ("m", "f", 0, 3, 1, 2, 0),
+    ];
+    let pids = ["<0.1.0>", "<0.2.0>", "<0.3.0>", "<0.4.0>"];
+    let mut timed = profile(Type::CallTime, &pids, &lines);
+    for (at, name) in [
+        (0, "m:task/1"),
+        (1, "m:task/1"),
+        (2, "server"),
+        (3, "m:task/1"),
+    ] {
+        timed.processes[at].name = name.to_owned();
+    }
+    let expect = "
+****** Process <0.3.0> server  --  40.00% of total *** 
+FUNCTION  CALLS  TIME (us)  PER CALL  [     %]
+m:g/0      5          4      0.80  [100.00]
+                      4            [ 100.0]
+
+****** 3 processes m:task/1  --  60.00% of total *** 
+FUNCTION  CALLS  TIME (us)  PER CALL  [     %]
+m:f/0      4          6      1.50  [100.00]
+                      6            [ 100.0]
+";
+    check(&timed, By::Process, "percent", expect);
+}

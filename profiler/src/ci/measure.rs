@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use beamline_formats::chance;
-use beamline_formats::gate::{Machine, Results, Times, Workload as Measured};
-use beamline_formats::profile::{Libraries, Profile, Request, Span, Type};
+use beamline_formats::gate::{LOADS, Machine, Results, Times, Workload as Measured};
+use beamline_formats::profile::{Libraries, Pattern, Profile, Request, Span, Type};
 use beamline_formats::totals::{Counted, Totals};
 
 use super::config::{Config, Workload};
@@ -87,10 +87,15 @@ impl Runner<'_> {
         }
     }
 
-    /// Runs what comes before a workload.
+    /// Runs what comes before a workload. It sees the folders that the workload sees: a compiler writes their names into
+    /// what it makes, and to load a longer file costs more.
     fn set_up(&self, workload: &Workload, folder: &Path) -> Result<(), String> {
         for command in &workload.setup {
-            let how = (What::Run, Mode::default());
+            let mode = Mode {
+                linked: true,
+                ..Mode::default()
+            };
+            let how = (What::Run, mode);
             let ended = self.launch(workload, folder, command, how);
             ended.map_err(|e| format!("its setup: {e}"))?;
         }
@@ -117,7 +122,7 @@ impl Runner<'_> {
         let mut plain = self.run_once(workload, What::Run)?;
         let request = Request {
             kind: Type::CallMemory,
-            patterns: workload.patterns.clone(),
+            patterns: with_loading(&workload.patterns),
             call_tree: true,
             span: Span::default(),
             folder: PathBuf::new(),
@@ -218,6 +223,16 @@ impl Runner<'_> {
         let ended = self.launch(workload, folder, &workload.command, how)?;
         Ok(u64::try_from(ended.time.as_nanos()).unwrap_or(u64::MAX))
     }
+}
+
+/// The patterns that count the functions of these, and apart from them what loads modules.
+fn with_loading(patterns: &[Pattern]) -> Vec<Pattern> {
+    let mut all = patterns.to_vec();
+    if !all.is_empty() {
+        let (module, name, arity) = LOADS;
+        all.extend(format!("{module}:{name}/{arity}").parse::<Pattern>());
+    }
+    all
 }
 
 /// A workload of which nothing is counted yet.

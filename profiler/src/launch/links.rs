@@ -65,7 +65,7 @@ impl Links {
     }
 }
 
-/// The links in a folder; none in a run that is not deterministic.
+/// The links in a folder; none in a run that has none.
 pub(super) fn present(folder: &Path) -> Vec<PathBuf> {
     let links = NAMES.iter().map(|(name, _)| folder.join(name));
     links.filter(|link| link.is_symlink()).collect()

@@ -278,6 +278,8 @@ pub struct Launch {
 pub struct Mode {
     /// It runs with one scheduler, in virtual time, without chance: two runs do the same.
     pub deterministic: bool,
+    /// Its programs see folders by the links of a deterministic run: it prepares one.
+    pub linked: bool,
     /// What its emulators run code with, where that was chosen.
     pub engine: Option<Engine>,
     /// What they tell perf, where that was chosen.
@@ -356,7 +358,7 @@ struct Place {
     bin: PathBuf,
     /// The value of PATH.
     path: String,
-    /// Of a deterministic run.
+    /// Of a deterministic run, and of what prepares one.
     links: Option<Links>,
     mode: Mode,
 }
@@ -364,7 +366,8 @@ struct Place {
 impl Place {
     fn new(launch: &Launch) -> Result<Self, String> {
         let mut otp = Otp::find(launch.otp.as_deref())?;
-        let folder = Folder::new(launch.mode.deterministic);
+        let is_linked = launch.mode.deterministic || launch.mode.linked;
+        let folder = Folder::new(is_linked);
         let folder = folder.map_err(|e| format!("a temporary folder: {e}"))?;
         let bin = make(&folder, "bin")?;
         link(&bin)?;
@@ -380,7 +383,7 @@ impl Place {
                 erts.display()
             ));
         }
-        let links = match launch.mode.deterministic {
+        let links = match is_linked {
             true => Some(Links::make(folder.path(), &on_path("elixir", &path), here)?),
             false => None,
         };
@@ -388,7 +391,7 @@ impl Place {
         if release::starts_erlexec(&program) {
             release::mirror(&otp, &linked, &this()?)?;
             otp = otp.linked_as(&linked)?;
-        } else if launch.mode.deterministic {
+        } else if is_linked {
             symlink(Path::new(&otp.root), &linked)?;
             otp = otp.linked_as(&linked)?;
         }
@@ -404,14 +407,16 @@ impl Place {
 
     /// Where emulators of a run that began at this time take chance from.
     fn chance(&self, begun_ns: u64) -> Chance {
-        if !self.mode.deterministic {
-            return Chance::Live;
-        }
         let folder = self.folder.path().to_owned();
-        Chance::Virtual {
-            begun_ns,
-            links: links::present(&folder),
-            folder,
+        let links = links::present(&folder);
+        match (self.mode.deterministic, self.mode.linked) {
+            (true, _) => Chance::Virtual {
+                begun_ns,
+                links,
+                folder,
+            },
+            (false, true) => Chance::Linked { folder, links },
+            (false, false) => Chance::Live,
         }
     }
 

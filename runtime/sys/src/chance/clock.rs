@@ -31,7 +31,7 @@ const LOOK_NS: u64 = 1000;
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     match form() {
-        Chance::Live => os::monotonic_ns().unsigned_abs(),
+        Chance::Live | Chance::Linked { .. } => os::monotonic_ns().unsigned_abs(),
         Chance::Virtual { .. } => VIRTUAL_NOW_NS.load(Ordering::Acquire),
     }
 }
@@ -40,7 +40,7 @@ pub fn monotonic_ns() -> u64 {
 #[inline]
 pub fn look_ns() -> u64 {
     match form() {
-        Chance::Live => {}
+        Chance::Live | Chance::Linked { .. } => {}
         Chance::Virtual { .. } => {
             if LOOKS.fetch_add(1, Ordering::Relaxed) >= STILL_LOOKS {
                 VIRTUAL_NOW_NS.fetch_add(LOOK_NS, Ordering::AcqRel);
@@ -62,7 +62,7 @@ pub fn counter_ns() -> i64 {
 #[must_use]
 pub fn system_ns() -> i64 {
     match form() {
-        Chance::Live => os::system_ns(),
+        Chance::Live | Chance::Linked { .. } => os::system_ns(),
         Chance::Virtual { .. } => VIRTUAL_SYSTEM_NS + look_ns().cast_signed(),
     }
 }
@@ -71,7 +71,7 @@ pub fn system_ns() -> i64 {
 #[inline]
 pub fn may_be_set() -> bool {
     match form() {
-        Chance::Live => true,
+        Chance::Live | Chance::Linked { .. } => true,
         Chance::Virtual { .. } => false,
     }
 }
@@ -80,7 +80,7 @@ pub fn may_be_set() -> bool {
 #[must_use]
 pub fn cpu_times() -> CpuTimes {
     match form() {
-        Chance::Live => os::process_cpu_times(),
+        Chance::Live | Chance::Linked { .. } => os::process_cpu_times(),
         Chance::Virtual { .. } => CpuTimes {
             user_ns: look_ns().cast_signed(),
             system_ns: 0,
@@ -91,7 +91,7 @@ pub fn cpu_times() -> CpuTimes {
 /// The sum of those, as exactly as the system says.
 pub fn cpu_ns() -> i64 {
     match form() {
-        Chance::Live => os::process_cpu_ns(),
+        Chance::Live | Chance::Linked { .. } => os::process_cpu_ns(),
         Chance::Virtual { .. } => look_ns().cast_signed(),
     }
 }
@@ -100,7 +100,7 @@ pub fn cpu_ns() -> i64 {
 #[inline]
 pub fn stands_still() -> bool {
     match form() {
-        Chance::Live => false,
+        Chance::Live | Chance::Linked { .. } => false,
         Chance::Virtual { .. } => true,
     }
 }

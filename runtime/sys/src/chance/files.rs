@@ -23,7 +23,7 @@ const FOLDER_BYTES: i64 = 4096;
 /// * folders have one size.
 pub fn told(stat: Stat) -> Stat {
     match form() {
-        Chance::Live => stat,
+        Chance::Live | Chance::Linked { .. } => stat,
         Chance::Virtual { begun_ns, .. } => told_virtually(stat, moment(*begun_ns)),
     }
 }
@@ -55,7 +55,7 @@ fn moment(begun_ns: u64) -> Moment {
 /// The program has written the open file `fd`.
 pub fn written(fd: &OwnedFd) {
     match form() {
-        Chance::Live => {}
+        Chance::Live | Chance::Linked { .. } => {}
         Chance::Virtual { begun_ns, .. } => note_written(fs::fstat(fd).ok(), *begun_ns),
     }
 }
@@ -63,7 +63,7 @@ pub fn written(fd: &OwnedFd) {
 /// The program has added a name to the folder of `path`, or taken one out: that writes the folder.
 pub fn name_changed(path: &CStr) {
     match form() {
-        Chance::Live => {}
+        Chance::Live | Chance::Linked { .. } => {}
         Chance::Virtual { begun_ns, .. } => {
             note_written(fs::stat(&*folder_of(path)).ok(), *begun_ns);
         }
@@ -98,7 +98,7 @@ pub fn opening<E>(
     open: impl FnOnce() -> Result<OwnedFd, E>,
 ) -> Result<OwnedFd, E> {
     match form() {
-        Chance::Live => open(),
+        Chance::Live | Chance::Linked { .. } => open(),
         Chance::Virtual { .. } => {
             let is_new = fs::stat(path).is_err();
             let fd = open()?;
@@ -119,7 +119,7 @@ pub fn opening<E>(
 /// What the system says.
 pub fn set_times(path: &CStr, accessed: i64, modified: i64) -> Result<(), Errno> {
     match form() {
-        Chance::Live => {
+        Chance::Live | Chance::Linked { .. } => {
             let time = |tv_sec| Timespec { tv_sec, tv_nsec: 0 };
             set_disk(path, [accessed, modified].map(time))
         }
@@ -183,7 +183,7 @@ static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers::new());
 /// of its own: whether a file system uses an inode again is chance.
 pub fn unlinking<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
     match form() {
-        Chance::Live => unlink(),
+        Chance::Live | Chance::Linked { .. } => unlink(),
         Chance::Virtual { .. } => unlinking_virtually(path, unlink),
     }
 }
@@ -207,7 +207,7 @@ fn unlinking_virtually<E>(path: &CStr, unlink: impl FnOnce() -> Result<(), E>) -
 /// is as its history was.
 pub fn order(names: &mut [Vec<u8>]) {
     match form() {
-        Chance::Live => {}
+        Chance::Live | Chance::Linked { .. } => {}
         Chance::Virtual { .. } => names.sort_unstable_by(|a, b| b.cmp(a)),
     }
 }

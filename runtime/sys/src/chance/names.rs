@@ -26,7 +26,7 @@ pub fn own_tid() -> u32 {
 #[must_use]
 pub fn told_pid() -> u32 {
     match form() {
-        Chance::Live => own_pid(),
+        Chance::Live | Chance::Linked { .. } => own_pid(),
         Chance::Virtual { .. } => VIRTUAL_PID,
     }
 }
@@ -36,7 +36,7 @@ pub fn told_pid() -> u32 {
 pub fn told_address(address: usize, number: &AtomicU32) -> usize {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     match form() {
-        Chance::Live => address,
+        Chance::Live | Chance::Linked { .. } => address,
         Chance::Virtual { .. } => {
             let mut told = number.load(Ordering::Relaxed);
             if told == 0 {

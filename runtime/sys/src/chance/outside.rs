@@ -20,7 +20,7 @@ static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
 /// Something is taken from outside: a virtual run notes it.
 pub fn take(what: impl FnOnce() -> String) {
     match form() {
-        Chance::Live => {}
+        Chance::Live | Chance::Linked { .. } => {}
         Chance::Virtual { .. } => {
             let mut taken = TAKEN.lock();
             if taken.len() < NAMES {

@@ -1,4 +1,5 @@
-//! Translates the paths that programs are told. A virtual run has a folder whose name no other run has at the time.
+//! Translates the paths that programs are told. A virtual run, and what prepares one, has a folder whose name no other
+//! run has at the time.
 //! Programs are told the same name in every run, and it means the run's own folder wherever they use it.
 
 use std::ffi::OsString;
@@ -14,7 +15,9 @@ use super::form;
 pub fn told(text: Vec<u8>) -> Vec<u8> {
     match form() {
         Chance::Live => text,
-        Chance::Virtual { folder, .. } => replaced(text, folder, &folder_of_run(0)),
+        Chance::Linked { folder, .. } | Chance::Virtual { folder, .. } => {
+            replaced(text, folder, &folder_of_run(0))
+        }
     }
 }
 
@@ -27,7 +30,9 @@ pub fn told_text(text: &str) -> String {
 pub fn real(text: Vec<u8>) -> Vec<u8> {
     match form() {
         Chance::Live => text,
-        Chance::Virtual { folder, .. } => replaced(text, &folder_of_run(0), folder),
+        Chance::Linked { folder, .. } | Chance::Virtual { folder, .. } => {
+            replaced(text, &folder_of_run(0), folder)
+        }
     }
 }
 
@@ -52,7 +57,7 @@ pub fn current_dir() -> std::io::Result<PathBuf> {
     let dir = std::env::current_dir()?;
     Ok(match form() {
         Chance::Live => dir,
-        Chance::Virtual { links, .. } => {
+        Chance::Linked { links, .. } | Chance::Virtual { links, .. } => {
             let linked = through(links, dir).into_os_string().into_vec();
             OsString::from_vec(told(linked)).into()
         }

@@ -318,7 +318,7 @@ static POLLER: OnceLock<Poller> = OnceLock::new();
 /// Then no thread waits.
 fn is_by_scheduler() -> bool {
     match form() {
-        Chance::Live => false,
+        Chance::Live | Chance::Linked { .. } => false,
         Chance::Virtual { .. } => true,
     }
 }
@@ -372,7 +372,7 @@ pub fn watched() -> Watched {
 /// Descriptors that the machine may have open.
 pub fn most_descriptors() -> usize {
     match form() {
-        Chance::Live => {
+        Chance::Live | Chance::Linked { .. } => {
             let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
             let limit = limit.current.and_then(|limit| usize::try_from(limit).ok());
             limit.unwrap_or(usize::MAX >> 8)

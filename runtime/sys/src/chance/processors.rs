@@ -11,7 +11,7 @@ use super::form;
 #[must_use]
 pub fn schedulers(wanted: usize) -> usize {
     match form() {
-        Chance::Live => wanted,
+        Chance::Live | Chance::Linked { .. } => wanted,
         Chance::Virtual { .. } => 1,
     }
 }
@@ -20,7 +20,7 @@ pub fn schedulers(wanted: usize) -> usize {
 #[must_use]
 pub fn online() -> usize {
     match form() {
-        Chance::Live => {
+        Chance::Live | Chance::Linked { .. } => {
             // SAFETY: PR1.
             let n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
             usize::try_from(n).unwrap_or(1).max(1)
@@ -34,7 +34,9 @@ pub fn online() -> usize {
 #[expect(clippy::disallowed_methods, reason = "chance is asked for here")]
 pub fn available() -> usize {
     match form() {
-        Chance::Live => std::thread::available_parallelism().map_or(1, usize::from),
+        Chance::Live | Chance::Linked { .. } => {
+            std::thread::available_parallelism().map_or(1, usize::from)
+        }
         Chance::Virtual { .. } => 1,
     }
 }

@@ -24,7 +24,7 @@ fn next_of_sequence() -> u64 {
 /// The kernel's.
 pub fn fill(bytes: &mut [u8]) -> Result<(), Errno> {
     match form() {
-        Chance::Live => fill_from_kernel(bytes),
+        Chance::Live | Chance::Linked { .. } => fill_from_kernel(bytes),
         Chance::Virtual { .. } => {
             for part in bytes.chunks_mut(8) {
                 part.copy_from_slice(&next_of_sequence().to_le_bytes()[..part.len()]);
