@@ -30,8 +30,7 @@ pub enum By {
 
 names!(By {
     Total = "total", "One table for all processes";
-    Process = "process", "A table for each process, or for all processes that have one label or began in one function; call_count does not tell \
-        them apart";
+    Process = "process", "A table for each process, or for all of one label or initial function; call_count has no processes";
 });
 
 /// The column that orders the rows.
