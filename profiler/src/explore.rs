@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use crate::options::EnvironmentArgs;
 use crate::report;
 use crate::units::time;
-use drawn::Drawn;
+use drawn::{Drawn, Verified};
 use finding::Saved;
 use machine::Machine;
 use search::{Limits, Search, Wanted};
@@ -85,6 +85,10 @@ pub(crate) struct Arguments {
     /// server works. There are fewer orders, and they are not all there are.
     #[arg(long)]
     late_timeouts: bool,
+    /// When all orders were run, make this many random runs as well: if one has an order that no run before had, the exploration
+    /// says that it has not all of them.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["late_timeouts", "check"])]
+    verify: u64,
     /// Make this many runs at a time [default: one for each processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: Option<u32>,
@@ -153,7 +157,13 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         args.reductions,
     )?;
     let wanted = args.wanted();
-    let search = Search::new(&wanted, args.limits(), args.explorer(), args.drawn());
+    let search = Search::new(
+        &wanted,
+        args.limits(),
+        args.explorer(),
+        args.drawn(),
+        args.verified(),
+    );
     let done = search.run(machine)?;
     let folder = args.output.clone().unwrap_or_else(|| FOLDER.into());
     let saved = Saved {
@@ -222,6 +232,10 @@ impl Arguments {
     fn drawn(&self) -> Option<Drawn> {
         let strategy = self.strategy.draws()?;
         Some(Drawn::new(strategy, self.seed, self.depth))
+    }
+
+    fn verified(&self) -> Option<Verified> {
+        (self.verify > 0).then(|| Verified::new(self.verify, self.seed))
     }
 
     fn limits(&self) -> Limits {

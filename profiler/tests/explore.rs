@@ -1,65 +1,13 @@
 //! Calls in all orders of their messages and accesses: how many there are, what is found, and what cannot be explored.
 
+mod exploration;
 mod place;
 
 use std::fs;
-use std::path::Path;
-use std::process::Output;
 
+use exploration::{COMMAND, are_turned_around, explore, explore_whole, explored, programs, told};
 use place::{Place, errors};
 use serde_json::Value;
-
-/// A folder with the programs of `ci/explore` compiled in `ebin`.
-fn programs() -> Option<Place> {
-    let place = Place::new("-module(work).\n")?;
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/explore");
-    fs::create_dir(place.file("ebin")).expect("writable");
-    let mut compile: Vec<String> = ["run", "--", "erlc", "-o", "ebin"]
-        .map(str::to_owned)
-        .to_vec();
-    for entry in fs::read_dir(sources).expect("the programs").flatten() {
-        compile.push(entry.path().display().to_string());
-    }
-    let compile: Vec<&str> = compile.iter().map(String::as_str).collect();
-    let compiled = place.run(&compile);
-    assert!(compiled.status.success(), "{}", errors(&compiled));
-    Some(place)
-}
-
-const COMMAND: [&str; 5] = ["--", "erl", "-noshell", "-pa", "ebin"];
-
-fn explore(place: &Place, call: &str, options: &[&str]) -> (Output, Value) {
-    explored(place, &[&["--call", call], options, &COMMAND].concat())
-}
-
-/// The same of a whole program: a function of `ci/explore/whole.erl`.
-fn explore_whole(place: &Place, function: &str, options: &[&str]) -> (Output, Value) {
-    let program = ["-s", "whole", function, "-s", "init", "stop"];
-    explored(place, &[options, &COMMAND, &program].concat())
-}
-
-fn explored(place: &Place, arguments: &[&str]) -> (Output, Value) {
-    let json = place.file("explored.json");
-    let _ = fs::remove_file(&json);
-    let output = place.run(&[&["explore", "--json", "explored.json"], arguments].concat());
-    let json = match json.exists() {
-        true => place.json("explored.json"),
-        false => Value::Null,
-    };
-    (output, json)
-}
-
-/// The orders of a call, whether these are all, and the kinds and reasons of what was found.
-fn told(json: &Value) -> (u64, bool, Vec<(String, String)>) {
-    let findings = json["findings"].as_array().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let findings = findings.map(|finding| (text(&finding["kind"]), text(&finding["reason"])));
-    (
-        json["orders"].as_u64().unwrap_or(0),
-        json["complete"] == true,
-        findings.collect(),
-    )
-}
 
 #[test]
 fn there_are_as_many_orders_as_one_can_count() {
@@ -491,9 +439,6 @@ fn time_outs_that_are_late_are_fewer_orders_and_not_all() {
     }
 }
 
-/// What is found in a call: its kind, and how its reason begins.
-type Found = Option<(&'static str, &'static str)>;
-
 /// Monitors, links and `exit/2`: `ci/explore/ends.erl` tells how many orders each call has.
 #[test]
 fn ends_and_who_is_told_of_them_are_turned_around() {
@@ -556,35 +501,6 @@ fn timers_and_calls_that_cancel_them_are_turned_around() {
         ("has_passed_in_receive", 2, None),
     ];
     are_turned_around("timers", &rows);
-}
-
-/// Each call of a module has so many orders, in which this is found.
-fn are_turned_around(module: &str, rows: &[(&str, u64, Found)]) {
-    let Some(place) = programs() else { return };
-    for &(call, orders, found) in rows {
-        for workers in ["1", "2"] {
-            let options = ["--all", "--workers", workers, "-o", "found"];
-            let (output, json) = explore(&place, &format!("{module}:{call}"), &options);
-            let said = errors(&output);
-            let (told, is_all, findings) = told(&json);
-            assert_eq!((told, is_all), (orders, true), "{call}: {said}");
-            let is_it = |(kind, reason): &(String, String)| {
-                found.is_some_and(|(is, begins)| kind == is && reason.starts_with(begins))
-            };
-            assert!(
-                findings.len() == found.iter().len() && findings.iter().all(is_it),
-                "{call}: {said}"
-            );
-        }
-        // No order comes by chance that is none of these.
-        let options = ["--strategy", "pos", "--runs", "200", "-o", "drawn"];
-        let (output, json) = explore(&place, &format!("{module}:{call}"), &options);
-        assert!(told(&json).0 <= orders, "{call}: {}", errors(&output));
-        if found.is_some() {
-            let check = place.run(&["explore", "--check", "found"]);
-            assert_eq!(check.status.code(), Some(3), "{call}: {check:?}");
-        }
-    }
 }
 
 /// Tables, names, persistent terms and arrays: `ci/explore/tables.erl` tells how many orders each call has.
@@ -656,7 +572,7 @@ fn programs_that_use_libraries_are_explored_with_them() {
         ("times_out", 2, None),
         ("pool", 4, None),
         ("pool_killed", 3, Some(("deadlock", "gen:do_call/4"))),
-        ("pool_mended", 4, None),
+        ("pool_mended", 6, None),
     ] {
         let options = ["--all", "-o", "found"];
         let (output, json) = explore(&place, &format!("real:{call}"), &options);

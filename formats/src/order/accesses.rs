@@ -107,6 +107,13 @@ impl Accesses {
         }
     }
 
+    /// A process has not made its own step that so many came before.
+    pub(super) fn forget_step(&mut self, process: usize, before: usize) {
+        for made in self.all.get_mut(process).into_iter().flatten() {
+            made.steps -= usize::from(made.steps > before);
+        }
+    }
+
     /// Where in the code an access is.
     #[must_use]
     pub fn site(&self, access: Access) -> Option<&Site> {

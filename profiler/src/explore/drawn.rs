@@ -44,3 +44,43 @@ impl Drawn {
         }
     }
 }
+
+/// Runs by chance behind an exploration of all orders, as a check of it.
+pub(super) struct Verified {
+    /// Every other run is drawn so.
+    by: [Drawn; 2],
+    /// How many are still to be begun.
+    left: u64,
+    in_flight: u64,
+}
+
+impl Verified {
+    /// So many runs.
+    pub(super) fn new(runs: u64, seed: u64) -> Verified {
+        Verified {
+            by: [Draw::Random, Draw::Pos].map(|draw| Drawn::new(draw, seed, 1)),
+            left: runs,
+            in_flight: 0,
+        }
+    }
+
+    /// The lots of the next run; nothing where all were begun.
+    pub(super) fn next_run(&mut self) -> Option<Lots> {
+        self.left = self.left.checked_sub(1)?;
+        self.in_flight += 1;
+        let drawn = &mut self.by[(self.left % 2) as usize];
+        // Priorities of steps need no number of them.
+        drawn.has_run(1);
+        drawn.next_run().map(|(_, lots)| lots)
+    }
+
+    /// One was made.
+    pub(super) fn has_run(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// Whether all were made.
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0 && self.in_flight == 0
+    }
+}

@@ -10,7 +10,7 @@ use beamline_formats::order::{
     Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace, Waiting,
 };
 
-use super::drawn::Drawn;
+use super::drawn::{Drawn, Verified};
 use super::finding::{Finding, Kind, masked};
 use super::machine::{Machine, Worker};
 use crate::report;
@@ -60,6 +60,8 @@ pub(super) struct Done {
     /// Runs that were made to their end, of different orders.
     pub(super) orders: u64,
     pub(super) runs: u64,
+    /// Runs by chance that were made when all orders had been run.
+    pub(super) verified: u64,
     /// The runs were drawn by lot.
     pub(super) by_chance: bool,
     /// Prefixes that no run could follow.
@@ -93,12 +95,16 @@ struct State {
     drawn: Option<Drawn>,
     /// Those of them that are being made.
     in_flight: u64,
+    /// Runs by chance that are made when all orders were.
+    verified: Option<Verified>,
     done: Done,
     /// The run of each finding: the earliest one counts.
     found_in: Vec<u64>,
     /// It is to end: all is done, a limit is reached, or a worker has failed.
     is_over: bool,
     is_all: bool,
+    /// How many orders there were when all were run.
+    known: Option<u64>,
     error: Option<String>,
     told: Option<Instant>,
 }
@@ -109,7 +115,12 @@ enum Work {
     Turned(Job),
     /// By chance: its number, and its lots.
     Drawn(u64, Lots),
+    /// By chance, when all orders were run.
+    Verified(Lots),
 }
+
+/// What is not explored where a run by chance has another order than all that were made.
+const MISSED: &str = "orders that runs by chance have had, and the exploration has not";
 
 /// What is not explored where a run does not have the order of its prefix.
 const OTHER: &str = "what decides that a run has another order than the one that was asked for";
@@ -127,6 +138,7 @@ impl<'a> Search<'a> {
         limits: Limits,
         explorer: Explorer,
         drawn: Option<Drawn>,
+        verified: Option<Verified>,
     ) -> Search<'a> {
         Search {
             wanted,
@@ -135,6 +147,7 @@ impl<'a> Search<'a> {
             state: Mutex::new(State {
                 explorer,
                 drawn,
+                verified,
                 ..State::default()
             }),
             changed: Condvar::new(),
@@ -163,7 +176,7 @@ impl<'a> Search<'a> {
             .state
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        let orders = state.orders();
+        let orders = state.known.unwrap_or_else(|| state.orders());
         if let Some(error) = state.error.filter(|_| machine.guard.signal().is_none()) {
             return Err(error);
         }
@@ -196,13 +209,16 @@ impl<'a> Search<'a> {
         while let Some(work) = self.next_work(machine) {
             let answer = match &work {
                 Work::Turned(job) => worker.run(&job.prefix, None),
-                Work::Drawn(_, lots) => worker.run(&Trace::default(), Some(*lots)),
+                Work::Drawn(_, lots) | Work::Verified(lots) => {
+                    worker.run(&Trace::default(), Some(*lots))
+                }
             };
             let mut state = self.state();
             match answer {
                 Ok(answer) => match &work {
                     Work::Turned(job) => self.add(&mut state, job, &answer),
                     Work::Drawn(number, _) => self.add_drawn(&mut state, *number, &answer),
+                    Work::Verified(_) => state.verify(&answer),
                 },
                 Err(error) => {
                     state.error.get_or_insert(error);
@@ -377,10 +393,38 @@ impl State {
             Next::Job(job) => Some(Work::Turned(job)),
             Next::Wait => None,
             Next::Done => {
-                (self.is_over, self.is_all) = (true, true);
-                None
+                self.is_all = true;
+                let orders = self.orders();
+                self.known.get_or_insert(orders);
+                let is_complete = self.done.strays == 0 && self.done.beyond.is_empty();
+                let mut verified = self.verified.as_mut().filter(|_| is_complete);
+                let next = verified.as_mut().and_then(|it| it.next_run());
+                self.is_over = verified.is_none_or(|it| it.is_over());
+                next.map(Work::Verified)
             }
         }
+    }
+
+    /// A run was made by chance when all orders had been run: it has one of these.
+    fn verify(&mut self, answer: &Answer) {
+        if let Some(verified) = &mut self.verified {
+            verified.has_run();
+        }
+        if answer.end == End::Late {
+            self.is_over = true;
+            return;
+        }
+        self.done.verified += 1;
+        let before = self.orders();
+        let run = answer.run();
+        let drawn = run.and_then(|run| self.explorer.has_drawn(&run, is_left_out));
+        let why = match drawn {
+            Ok(()) if self.orders() == before => return,
+            Ok(()) => MISSED.to_owned(),
+            Err(why) => why,
+        };
+        self.done.strays += 1;
+        self.done.beyond.insert(why);
     }
 
     fn orders(&self) -> u64 {

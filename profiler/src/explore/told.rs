@@ -30,6 +30,13 @@ pub(super) fn table(what: &str, done: &Done, files: &[PathBuf]) -> Result<(), St
             (false, false) => "not all there are",
         }
     );
+    if done.verified > 0 {
+        let _ = writeln!(
+            out,
+            "verified by {} runs by chance",
+            thousands(done.verified)
+        );
+    }
     if !done.beyond.is_empty() {
         let beyond: Vec<&str> = done.beyond.iter().map(String::as_str).collect();
         let _ = writeln!(out, "not explored: {}", beyond.join("; "));

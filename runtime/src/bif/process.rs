@@ -481,7 +481,9 @@ fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'sta
 }
 
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
-    demonitor_in_turn(p, reference, true)?;
+    if !demonitor_in_turn(p, reference, true)? {
+        explored::keeps_word(p, reference);
+    }
     Ok(Term::bool(true))
 }
 
@@ -547,14 +549,21 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
             _ => return Err(badarg().into()),
         }
     }
+    if info && explored::is_on() {
+        explored::is_beyond("what demonitor/2 tells with the option info");
+    }
     if demonitor_in_turn(p, reference, !flush)? {
         return Ok(Term::bool(true));
     }
     let result = Term::bool(!info);
     if flush {
+        if explored::is_on() {
+            p.begins_flush();
+        }
         let flush = export(am::erts_internal, am::flush_monitor_messages, 3);
         return Err(Control::Trap(flush, vec![reference, Term::bool(false), result]).into());
     }
+    explored::keeps_word(p, reference);
     Ok(result)
 }
 

@@ -31,8 +31,8 @@ pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
 pub(crate) use traps::{all_trapping, is_to_trap, looks_for_exiting};
 pub(in crate::process) use traps::{calls_exit, exit_arrives, settle};
 pub(crate) use watches::{
-    Watch, asks_alive, gives_up_monitor, is_born_watched, links, looks_for, looks_for_linked,
-    looks_for_peer, monitors,
+    Watch, asks_alive, gives_up_monitor, is_born_watched, keeps_word, links, looks_for,
+    looks_for_linked, looks_for_peer, monitors,
 };
 pub(in crate::process) use watches::{end_of_nobody, goes, hears_of_link};
 
@@ -69,6 +69,9 @@ pub(crate) struct Kept {
     /// time-outs.
     pub(crate) timed: Vec<(Pid, u32)>,
     receives: HashMap<Pid, u32>,
+    /// Receives that are no steps, as they drop what a monitor has told that was given up: of which process, and which of its
+    /// receives and time-outs, with these.
+    pub(crate) flushed: Vec<(Pid, u32)>,
     /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
     /// With which of their accesses processes began to trap exits, and ceased to.
@@ -291,6 +294,15 @@ pub(super) fn times_out(pid: Pid) {
 /// A receive takes a message.
 pub(super) fn receives(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
+}
+
+/// A receive takes a message, and is no step.
+pub(super) fn flushes(pid: Pid) {
+    kept(|kept| {
+        let before = kept.flushed.iter().filter(|(by, _)| *by == pid).count();
+        let nth = kept.receives.get(&pid).copied().unwrap_or(0) + before as u32;
+        kept.flushed.push((pid, nth));
+    });
 }
 
 /// A receive is about to take a message, and has a time.

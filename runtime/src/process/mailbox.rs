@@ -399,6 +399,10 @@ impl Process {
 
     /// The same where what comes may have to wait.
     fn peek_in_turn(&mut self) -> Result<Option<Term<'_>>, Exiting> {
+        if self.is_flushing() {
+            let has_new = self.mailbox.has_new();
+            return Ok(has_new.then(|| self.examines()).flatten());
+        }
         if self.stands_again() {
             return Ok(None);
         }

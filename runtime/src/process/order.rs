@@ -343,6 +343,8 @@ pub(crate) struct Own {
     pub(super) was_gone: bool,
     /// The process that the signal is of, if of one.
     pub(super) ended_by: Option<Pid>,
+    /// In an explored run: its next receive looks for what a monitor has told that it has given up, and drops that.
+    flushes: bool,
     /// Signals that are to end it, in an explored run.
     pub(super) endings: Option<Box<explored::Endings>>,
     /// Its accesses to what processes share.
@@ -591,6 +593,9 @@ impl Process {
         if !is_asked() {
             return;
         }
+        if step == Step::Timeout && self.ends_flush() {
+            return;
+        }
         self.follow_step(step);
         if !is_recorded() {
             return;
@@ -696,6 +701,12 @@ impl Process {
     }
 
     fn receives_in_order(&self, at: usize) {
+        if self.ends_flush() {
+            explored::flushes(self.pid());
+            self.tell_receive(at);
+            self.follow_flush(at);
+            return;
+        }
         if explored::is_on() {
             explored::receives(self.pid());
         }
@@ -706,6 +717,21 @@ impl Process {
         if is_followed() {
             self.follow_receive(at);
         }
+    }
+
+    /// Its next receive, in an explored run, looks for what a monitor has told that it has given up. Whether that has come
+    /// shows to nobody, so this receive is no step, and waits for nothing.
+    pub(crate) fn begins_flush(&self) {
+        self.own_order().flushes = true;
+    }
+
+    /// Whether the receive that it is in is such a one.
+    pub(crate) fn is_flushing(&self) -> bool {
+        explored::is_on() && self.own_order().flushes
+    }
+
+    fn ends_flush(&self) -> bool {
+        explored::is_on() && std::mem::take(&mut self.own_order().flushes)
     }
 
     #[inline]

@@ -543,6 +543,9 @@ impl Process {
     /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run. One
     /// that is left with an error, `by_error`, waits for no more than what came before the next step.
     pub(crate) fn awaits_turn(&self, by_error: impl FnOnce() -> bool) -> bool {
+        if self.is_flushing() {
+            return false;
+        }
         if explored::is_on() && self.awaits_end() {
             self.looks_at_held();
         }
@@ -684,6 +687,13 @@ impl Process {
             _ => plan.has_moved(),
         }
         self.stops_behind();
+    }
+
+    /// The message at this place has been taken out of its queue, and that is no step.
+    pub(super) fn follow_flush(&self, at: usize) {
+        if let Some(mut follows) = self.follows() {
+            follows.cursor.drop_at(at);
+        }
     }
 
     /// Whether the recorded process missed this module here.

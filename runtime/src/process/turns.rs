@@ -236,7 +236,7 @@ impl Process {
             idles: true,
             ..Step::to(self.pid())
         };
-        are_given() && waits(self, step)
+        are_given() && !self.is_flushing() && waits(self, step)
     }
 
     /// Whether it has to wait for its turn before it ends: who is linked to it, or monitors it, is told.

@@ -25,7 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::races::with_accesses;
 use super::read::root_of;
-use super::{Accesses, Origin, Process, Step, Trace, moved};
+use super::{Accesses, Message, Origin, Process, Step, Trace, moved};
 use choices::{Beginning, Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
@@ -133,6 +133,8 @@ struct Packed {
     exit_calls: Vec<ExitCall<usize>>,
     traps: Vec<Traps<usize>>,
     watches: Vec<Watch<usize>>,
+    flushed: FxHashMap<(usize, Message), u32>,
+    timers: FxHashSet<usize>,
     accesses: Accesses,
 }
 
@@ -413,6 +415,8 @@ impl Explorer {
             exit_calls: packed.exit_calls.clone(),
             traps: packed.traps.clone(),
             watches: packed.watches.clone(),
+            flushed: packed.flushed.clone(),
+            timers: packed.timers.clone(),
             accesses: packed.accesses.clone(),
             ..Run::default()
         }
@@ -469,6 +473,13 @@ impl Universe {
         }
         known.accesses = run.accesses.clone().moved(|at| places.get(at).copied());
         known.trace = with_accesses(known.trace, &known.accesses);
+        let flushed = run.flushed.iter();
+        known.flushed = flushed
+            .filter_map(|((at, message), nth)| {
+                let message = message.moved(|at| places.get(at).copied())?;
+                Some(((places[*at], message), *nth))
+            })
+            .collect();
         known.timed = run
             .timed
             .iter()
@@ -551,6 +562,8 @@ impl Steps {
             exit_calls: run.exit_calls.clone(),
             traps: run.traps.clone(),
             watches: run.watches.clone(),
+            flushed: run.flushed.clone(),
+            timers: run.timers.clone(),
             accesses: run.accesses.clone(),
             steps: steps.collect(),
             receivers: receivers.map(|(at, to)| (at, to.clone().into())).collect(),

@@ -117,6 +117,11 @@ impl<'r> Analysis<'r> {
             limits: untold
                 .into_iter()
                 .filter_map(|untold| Some(((untold.to, untold.message()), untold.until?)))
+                .chain(
+                    run.flushed
+                        .iter()
+                        .map(|(message, until)| (*message, *until)),
+                )
                 .collect(),
             choices: (0..trace.processes.len())
                 .map(|at| choices_of(run, at, &saw, choices))
@@ -209,7 +214,7 @@ impl<'r> Analysis<'r> {
                     break;
                 }
                 step => {
-                    self.note_lost(process, step, &clock, &mut lost);
+                    self.note_lost(process, step, &mut lost);
                     self.learn(process, step, &mut clock);
                     continue;
                 }
@@ -280,12 +285,30 @@ impl<'r> Analysis<'r> {
         let Some(cause) = self.causes.of_cause(at.process, taken) else {
             return false;
         };
+        if self.is_heard_late(at.process, taken) {
+            return self.has_taken_later(at, taken);
+        }
         match cause.process == at.process {
             true => cause.steps <= at.step,
             false => clock
                 .get(&cause.process)
                 .is_some_and(|steps| *steps >= cause.steps),
         }
+    }
+
+    /// Whether a message tells of the end of a process, which tells one after the other of those that are to hear of it: who
+    /// knows that it has ended does not know that others have heard it. A timer has one to tell.
+    fn is_heard_late(&self, receiver: usize, message: Message) -> bool {
+        let end = self.causes.end_told(receiver, message);
+        end.is_some_and(|of| !self.run.timers.contains(&of))
+    }
+
+    /// Whether the process had taken what came behind a message of the same sender.
+    fn has_taken_later(&self, at: At, message: Message) -> bool {
+        let before = &self.run.trace.processes[at.process].steps[..at.step];
+        let line = self.lines[at.process].get(&message.sender());
+        let mut later = line.into_iter().flatten().skip_while(|it| **it != message);
+        later.any(|it| before.contains(&Step::Receive(*it)))
     }
 
     fn add_of_line(
@@ -330,9 +353,9 @@ impl<'r> Analysis<'r> {
 
     /// Whether what was taken had been sent before this: within one node, it was there before, too.
     fn comes_after(&self, at: At, cause: &Known) -> bool {
-        let first = at
-            .taken
-            .and_then(|taken| self.causes.of_cause(at.process, taken));
+        let taken = at.taken;
+        let taken = taken.filter(|taken| !self.is_heard_late(at.process, *taken));
+        let first = taken.and_then(|taken| self.causes.of_cause(at.process, taken));
         first.is_some_and(|first| cause.of(first.process) >= first.steps)
     }
 }

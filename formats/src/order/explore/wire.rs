@@ -157,6 +157,9 @@ pub struct Answer {
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
     pub timed: Vec<(u64, u32)>,
+    /// Receives that are no steps, as they drop what a monitor has told that was given up: of which process, and which of its
+    /// receives and time-outs, with these.
+    pub flushed: Vec<(u64, u32)>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<u64>>,
     /// Whom exit signals of other processes have ended.
@@ -349,6 +352,9 @@ pub struct Run {
     pub main: usize,
     /// The number of each process in the answer.
     pub ids: Vec<u64>,
+    /// Messages that monitors have told which were given up: they cannot be taken in this receive of their receiver, nor
+    /// in later ones.
+    pub(super) flushed: FxHashMap<(usize, Message), u32>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<usize>>,
     /// Calls of `exit/2` with other processes.
@@ -432,11 +438,12 @@ impl Answer {
         for access in accesses {
             reader.add(Id::Process(access.process), &access.event())?;
         }
-        let (mut trace, sites, ids) = reader.end()?;
+        let (mut trace, mut sites, ids) = reader.end()?;
         let places: FxHashMap<u64, usize> =
             ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let place = |id: &u64| places.get(id).copied();
         self.say_what_ended(&mut trace, &place);
+        let flushed = self.forget_flushes(&mut trace, &mut sites.accesses, &place);
         let mut receivers = vec![Vec::new(); trace.processes.len()];
         for (from, to) in &self.sent {
             if let Some(from) = place(from) {
@@ -455,6 +462,7 @@ impl Answer {
                     place: at.clone(),
                 })
             }),
+            flushed,
             watches: found(&self.watches, |watch| watch.moved(|id| place(&id))),
             exit_calls: found(&self.exit_calls, |call| call.moved(|id| place(&id))),
             traps: found(&self.traps, |traps| traps.moved(|id| place(&id))),
@@ -485,6 +493,35 @@ impl Answer {
             .then(|| NOTICES.to_owned())
             .into_iter()
             .collect()
+    }
+
+    /// Receives that are no steps are left out: what they have taken, with the receives behind which that was.
+    fn forget_flushes(
+        &self,
+        trace: &mut Trace,
+        accesses: &mut Accesses,
+        place: &impl Fn(&u64) -> Option<usize>,
+    ) -> FxHashMap<(usize, Message), u32> {
+        let mut flushed = FxHashMap::default();
+        // The last ones first: the numbers of those before them stay.
+        for (id, number) in self.flushed.iter().rev() {
+            let Some(process) = place(id) else { continue };
+            let steps = &mut trace.processes[process].steps;
+            let receives = steps.iter().enumerate();
+            let mut receives =
+                receives.filter(|(_, step)| matches!(step, Step::Receive(_) | Step::Timeout));
+            let Some((at, Step::Receive(message))) = receives.nth(*number as usize) else {
+                continue;
+            };
+            let of_process = |(other, _): &&(u64, u32)| other == id;
+            let before = self.flushed.iter().filter(of_process);
+            let before = before.filter(|(_, other)| other < number).count();
+            flushed.insert((process, *message), number - before as u32);
+            let own = steps[..at].iter().filter(|step| step.is_own()).count();
+            steps.remove(at);
+            accesses.forget_step(process, own);
+        }
+        flushed
     }
 
     /// Exit signals that have ended processes stand at their ends.

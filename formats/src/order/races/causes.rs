@@ -172,6 +172,18 @@ impl Causes {
         }
     }
 
+    /// The process of whose end a message tells, if of one; not that it was gone already.
+    pub(in super::super) fn end_told(&self, receiver: usize, message: Message) -> Option<usize> {
+        let Message::Told(told) = message else {
+            return None;
+        };
+        let place = (receiver, told.number);
+        let is_of_end = !told.gone
+            && !self.signals.messages.contains_key(&place)
+            && !self.before_ends.contains(&place);
+        told.of.filter(|_| is_of_end)
+    }
+
     /// Where a process was found to be gone of which no message has told that.
     pub(in super::super) fn gone_untold(&self) -> &[(usize, Option<usize>, Known)] {
         &self.gone_untold

@@ -192,7 +192,7 @@ arms! {
             r.p.save_call(Saved::Receive);
         }
         r.swap_out();
-        if explored::is_on() && has_time(r) {
+        if explored::is_on() && !r.p.is_flushing() && has_time(r) {
             explored::could_time_out(r.p.pid());
         }
         r.p.remove_message();

@@ -135,7 +135,7 @@ impl Process {
         if self.endings(|endings| endings.stands) {
             return EndedAt::Step;
         }
-        let is_asking = self.own_order().awaits.is_some();
+        let is_asking = self.is_flushing() || self.own_order().awaits.is_some();
         match self.wait_for == WaitFor::Message && !is_asking {
             true if !self.is_ready() => EndedAt::Receive,
             true if self.awaits_end() => EndedAt::BeforeReceive,

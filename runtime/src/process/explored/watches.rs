@@ -312,6 +312,23 @@ pub(crate) fn gives_up_monitor(by: Pid, reference: RefNumbers, keeps: bool) {
     });
 }
 
+/// `p` has given up a monitor that had ended before, and keeps what that has told: it could also have come too late.
+pub(crate) fn keeps_word(p: &Process, reference: Term<'_>) {
+    if !is_on() {
+        return;
+    }
+    let numbers = |term: Term<'_>| term.as_ref().map(|it| it.numbers());
+    let is_of_it = |message: Term<'_>| {
+        let of = message
+            .as_tuple()
+            .and_then(|it| it.elements().get(1).copied());
+        of.is_some_and(|of| numbers(of).is_some() && numbers(of) == numbers(reference))
+    };
+    if p.mailbox.messages().any(|it| is_of_it(it.term())) {
+        is_beyond("what monitors have told that are given up without the option flush");
+    }
+}
+
 fn gives_up(keeps: bool, is_it: impl Fn(&Watch) -> bool) {
     if !is_on() {
         return;

@@ -191,6 +191,11 @@ impl Cursor {
         due.is_some()
     }
 
+    /// The message at this place is dropped.
+    pub(super) fn drop_at(&mut self, at: usize) {
+        self.queue.remove(at);
+    }
+
     /// The message at this place is received.
     ///
     /// # Errors

@@ -57,6 +57,11 @@ pub(super) fn of(end: End) -> Answer {
             .iter()
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
+        flushed: kept
+            .flushed
+            .iter()
+            .map(|(pid, nth)| (word(*pid), *nth))
+            .collect(),
         watches,
         exit_calls,
         timers: kept.timers.iter().map(|timer| word(timer.pid)).collect(),

@@ -125,6 +125,8 @@ pub(super) struct Machine<'p> {
     queues: Vec<Vec<(Message, u8)>>,
     /// What came to a process, and is not handled: behind an exit signal, or before its turn where it follows a prefix.
     held: Vec<VecDeque<Item>>,
+    /// What ends tell, on its way: of whom, and to whom. To each it comes by itself.
+    on_way: Vec<(usize, usize, Item)>,
     steps: Vec<Vec<Step>>,
     receivers: Vec<Vec<Option<usize>>>,
     timed: FxHashSet<(usize, u32)>,
@@ -168,6 +170,7 @@ impl<'p> Machine<'p> {
             sent: vec![0; n],
             queues: vec![Vec::new(); n],
             held: vec![VecDeque::new(); n],
+            on_way: Vec::new(),
             steps: vec![Vec::new(); n],
             receivers: vec![Vec::new(); n],
             timed: FxHashSet::default(),
@@ -457,6 +460,36 @@ impl<'p> Machine<'p> {
         }
     }
 
+    /// What an access of this process tells: that another one is gone comes to it behind what the end of that one tells.
+    fn comes_behind(&mut self, at: usize, act: Act, told: Vec<(usize, Item)>) {
+        let is_on_way = |of: usize| self.on_way.iter().any(|one| (one.0, one.1) == (of, at));
+        match act {
+            Monitor(of) if is_on_way(of) => self.tells_end(of, told),
+            _ => self.come(told),
+        }
+    }
+
+    /// The end of a process is told, to one after the other.
+    fn tells_end(&mut self, at: usize, all: Vec<(usize, Item)>) {
+        let all = all.into_iter().map(|(to, item)| (at, to, item));
+        self.on_way.extend(all);
+    }
+
+    /// What may come next of what the end of a process tells: the first thing to each.
+    fn after_word_of(&self, at: usize) -> Vec<Machine<'p>> {
+        let mut all = Vec::new();
+        let mut told = BTreeSet::new();
+        for (place, (of, to, item)) in self.on_way.iter().enumerate() {
+            if *of == at && told.insert(*to) {
+                let mut next = self.clone();
+                next.on_way.remove(place);
+                next.come(vec![(*to, *item)]);
+                all.push(next);
+            }
+        }
+        all
+    }
+
     /// The order of the run, as text.
     fn order(&self) -> String {
         let mut log = self.trace().log();
@@ -540,8 +573,8 @@ impl<'p> Machine<'p> {
     /// All logs that the program has, by all schedules.
     pub(super) fn all_logs(&self, logs: &mut BTreeSet<String>, seen: &mut BTreeSet<String>) {
         if !seen.insert(format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?}",
-            self.steps, self.queues, self.table, self.held, self.links, self.next
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            self.steps, self.queues, self.table, self.held, self.links, self.next, self.on_way
         )) {
             return;
         }
@@ -559,7 +592,7 @@ impl<'p> Machine<'p> {
 
     /// What may come next, by a process.
     fn after_step_of(&self, at: usize) -> Vec<Machine<'p>> {
-        let mut all = Vec::new();
+        let mut all = self.after_word_of(at);
         if let Some(Item::Signal(signal)) = self.held[at].front().copied() {
             let mut next = self.clone();
             next.held[at].pop_front();
@@ -567,7 +600,7 @@ impl<'p> Machine<'p> {
                 Some(Does::End) => {
                     next.dies(at, signal);
                     let told = next.ends(at);
-                    next.come(told);
+                    next.tells_end(at, told);
                 }
                 Some(Does::Tell) => next.becomes_message(at, signal),
                 None => {}
@@ -588,7 +621,10 @@ impl<'p> Machine<'p> {
                 }
                 next.access(at, act);
                 let told = next.tells(at, act);
-                next.come(told);
+                match act {
+                    End | Stop => next.tells_end(at, told),
+                    _ => next.comes_behind(at, act, told),
+                }
                 next.handle_held(at, true);
             }
             Some(Send(to, kind)) => {

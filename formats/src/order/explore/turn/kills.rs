@@ -144,22 +144,29 @@ impl Analysis<'_> {
         let steps = &self.run.trace.processes[process].steps[..way.1];
         let mut others = fate.of_way(way).filter(|it| it.signal != kill.signal);
         cause.of(process) <= way.1
-            && !steps.iter().any(|step| self.shows(process, step, cause))
-            && !others.any(|other| self.is_known(cause, other.signal))
+            && !steps
+                .iter()
+                .any(|step| self.shows(process, step, kill.signal))
+            && !others.any(|other| self.is_known(cause, other.signal, None))
     }
 
     /// Whether a process that makes this step has taken what was sent with a signal, or behind it.
-    fn shows(&self, process: usize, step: &Step, signal: &Known) -> bool {
+    fn shows(&self, process: usize, step: &Step, signal: Signal) -> bool {
         let Step::Receive(message) = step else {
             return false;
         };
         let cause = self.causes.of_cause(process, *message);
-        cause.is_some_and(|cause| cause.of(signal.process) >= signal.steps)
+        cause.is_some_and(|cause| self.is_known(cause, signal, message.sender()))
     }
 
-    /// Whether who knew this knew that a signal had been sent.
-    fn is_known(&self, known: &Known, signal: Signal) -> bool {
-        let signal = self.causes.of_signal(signal);
+    /// Whether who knew this knew that a signal had been sent. That of an end is sent to one after the other: only who is told
+    /// by the same process knows that it came before.
+    fn is_known(&self, known: &Known, signal: Signal, sender: Option<usize>) -> bool {
+        let may_know = match signal {
+            Signal::End(of) => sender == Some(of),
+            Signal::Call(_) => true,
+        };
+        let signal = self.causes.of_signal(signal).filter(|_| may_know);
         signal.is_some_and(|signal| known.of(signal.process) >= signal.steps)
     }
 
@@ -176,12 +183,15 @@ impl Analysis<'_> {
             Message::Sent { .. } => false,
         };
         let mut kills = fate.of_way((begin, at.step));
-        kills.any(|kill| !is_it(kill.signal) && self.is_known(cause, kill.signal))
+        kills.any(|kill| !is_it(kill.signal) && self.is_known(cause, kill.signal, message.sender()))
     }
 
     /// A signal ended the process in this receive: whether it had been sent for sure when the receive began. Else the time of the
     /// receive could have run out before.
     pub(super) fn ended_at_once(&self, signal: Signal, clock: &super::Clock) -> bool {
+        if let Signal::End(_) = signal {
+            return false;
+        }
         let Some(signal) = self.causes.of_signal(signal) else {
             return true;
         };

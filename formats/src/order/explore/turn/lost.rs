@@ -6,33 +6,17 @@
 use rustc_hash::FxHashSet;
 
 use super::super::super::{Message, Signal, Step};
-use super::{Analysis, Clock};
+use super::Analysis;
 
 impl Analysis<'_> {
-    /// A process that has this clock makes a step: notes whose exit signals could be lost with it.
-    pub(super) fn note_lost(
-        &self,
-        process: usize,
-        step: &Step,
-        clock: &Clock,
-        lost: &mut FxHashSet<usize>,
-    ) {
+    /// A process makes a step: notes whose exit signals could be lost with it.
+    pub(super) fn note_lost(&self, process: usize, step: &Step, lost: &mut FxHashSet<usize>) {
         let Step::Accesses(number) = *step else {
             return;
         };
         let links = self.run.watches.iter().filter(|it| it.is_link);
-        for link in links.filter(|it| it.by == process && it.unlinks == Some(number)) {
-            let is_known = self
-                .causes
-                .of_signal(Signal::End(link.whom))
-                .is_some_and(|end| {
-                    let known = clock.get(&end.process);
-                    known.is_some_and(|steps| *steps >= end.steps)
-                });
-            if !is_known {
-                lost.insert(link.whom);
-            }
-        }
+        let given_up = links.filter(|it| it.by == process && it.unlinks == Some(number));
+        lost.extend(given_up.map(|link| link.whom));
     }
 
     /// Whether a message is one of these signals.
@@ -51,7 +35,6 @@ impl Analysis<'_> {
     pub(in super::super) fn waits_for_what_could_be_lost(&self) -> bool {
         let mut processes = self.run.trace.processes.iter().enumerate();
         processes.any(|(process, made)| {
-            let mut clock = self.begins(process);
             let (mut lost, mut nth) = (FxHashSet::default(), 0);
             made.steps.iter().any(|step| {
                 let waits = match step {
@@ -62,8 +45,7 @@ impl Analysis<'_> {
                     _ => false,
                 };
                 nth += u32::from(matches!(step, Step::Receive(_) | Step::Timeout));
-                self.note_lost(process, step, &clock, &mut lost);
-                self.learn(process, step, &mut clock);
+                self.note_lost(process, step, &mut lost);
                 waits
             })
         })

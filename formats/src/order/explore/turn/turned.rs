@@ -22,7 +22,15 @@ impl Analysis<'_> {
         };
         let seen = &self.causes.seen;
         let after = |at, step: &Step| seen.after_step(at, step);
-        self.takers.ends(&self.run.trace, vec![cut], after)
+        let mut ends = self.takers.ends(&self.run.trace, vec![cut], after);
+        // A timer that was cancelled, or goes off, for what is cut has not ended: it would go off.
+        for at in &self.run.timers {
+            let is_whole = ends[*at] == self.run.trace.processes[*at].steps.len();
+            if !is_whole && ![turn.process, cut.0].contains(at) {
+                ends[*at] = 0;
+            }
+        }
+        ends
     }
 
     /// What a turned run begins with, without processes that are left out; the last choice is that of the turn, if it is one.
