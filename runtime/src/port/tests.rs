@@ -126,6 +126,15 @@ fn a_program_is_heard_to_its_end() {
         None,
     );
     owner.hears(&["{P,{data,x}}", "{P,{exit_status,3}}", "{P,eof}"]);
+    owner.open_sh("printf 'hello\\nworld'", &["exit_status"], Some(3));
+    owner.hears(&[
+        "{P,{data,{noeol,hel}}}",
+        "{P,{data,{eol,lo}}}",
+        "{P,{data,{noeol,wor}}}",
+        "{P,{exit_status,0}}",
+        "{P,{data,{noeol,ld}}}",
+        "{EXIT,P,normal}",
+    ]);
     owner.open_sh("sh -c 'kill -9 $$'", &["exit_status"], None);
     owner.hears(&["{P,{exit_status,137}}", "{EXIT,P,normal}"]);
     owner.hears_nothing();
