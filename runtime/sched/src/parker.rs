@@ -333,7 +333,9 @@ mod tests {
     #[test]
     fn work_of_a_scheduler_wakes_the_next_below() {
         let parking = Parking::new(4, None);
-        [0, 1, 3].map(|id| parking.announce(id));
+        for id in [0, 1, 3] {
+            parking.announce(id);
+        }
         let woken = || {
             assert!(parking.wake_below(2));
             let left: Vec<_> = (0..4).filter(|id| parking.claim(*id)).collect();

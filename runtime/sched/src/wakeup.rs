@@ -154,7 +154,10 @@ mod tests {
 
     #[test]
     fn two_that_talk_stay_together() {
-        assert_eq!(wakes_after(Threshold::VeryLow, [(1, 9); 100_000]), None);
+        assert_eq!(
+            wakes_after(Threshold::VeryLow, std::iter::repeat_n((1, 9), 100_000)),
+            None
+        );
     }
 
     #[test]

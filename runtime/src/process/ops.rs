@@ -224,7 +224,8 @@ fn send_sized(
     number: u32,
 ) {
     let from = p.pid();
-    if pid == from && p.sends_itself_no_copy(&token, alias, number) {
+    let is_plain = token.is_none() && alias.is_none() && number == 0;
+    if pid == from && is_plain && p.keeps_own_messages() {
         p.mailbox.send_to_self(term);
         let shared = p.shared();
         if shared
@@ -265,12 +266,11 @@ fn send_sized(
 }
 
 impl Process {
-    /// Whether a message to itself stays where it is on the heap. What comes by an alias is copied, and what has a sequential
+    /// Whether a plain message to itself stays where it is on the heap. What comes by an alias is copied, and what has a sequential
     /// trace token; where the order of a run is recorded or followed, so is any message, which may have to wait beside
     /// the queue. A stand-in has another heap. Source: `erts_send_message()`.
-    fn sends_itself_no_copy(&self, token: &Option<Token>, alias: ByAlias, number: u32) -> bool {
-        let is_plain = token.is_none() && alias.is_none() && number == 0;
-        is_plain && !self.flags.get().off_heap_messages && !self.is_stand_in()
+    fn keeps_own_messages(&self) -> bool {
+        !self.flags.get().off_heap_messages && !self.is_stand_in()
     }
 }
 
