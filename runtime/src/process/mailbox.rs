@@ -20,6 +20,7 @@
 //! the slot is a root of the collector from then on. Compiled code keeps no term of a message that it has passed over,
 //! as in ERTS (`fragile` in `beam_validator`).
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::explored;
@@ -90,6 +91,9 @@ pub(crate) struct Mailbox {
     answers: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
+    /// Messages of the process to itself, which lie on its heap: each waits for a `Signal::ToSelf` in the outer or the
+    /// middle queue, which keeps its place among others.
+    to_self: RefCell<VecDeque<RawTerm>>,
     rare: Option<Box<Rare>>,
     next_marker: u64,
 }
@@ -168,6 +172,14 @@ impl Mailbox {
         } else {
             self.queue.len()
         };
+    }
+    /// The process sends itself a message, and no copy.
+    pub(super) fn send_to_self(&self, message: Term<'_>) {
+        self.to_self.borrow_mut().push_back(message.raw());
+    }
+    /// The message that a `Signal::ToSelf` stands for.
+    pub(super) fn next_to_self(&mut self) -> Option<RawTerm> {
+        self.to_self.get_mut().pop_front()
     }
     /// The first message of the queue, of so many words, which its sender has laid on the process's heap. The process has
     /// not allocated them yet.
@@ -270,6 +282,9 @@ impl Mailbox {
                 visit(std::slice::from_mut(root));
             }
         }
+        let (older, newer) = self.to_self.get_mut().as_mut_slices();
+        visit(older);
+        visit(newer);
         if let Some(rare) = &mut self.rare {
             visit(&mut rare.lent_to);
         }
