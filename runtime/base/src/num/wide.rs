@@ -77,7 +77,7 @@ impl Wide {
     /// `self + other`.
     #[inline(always)]
     #[must_use]
-    pub fn add(self, other: Self) -> Option<Self> {
+    pub fn plus(self, other: Self) -> Option<Self> {
         if self.neg == other.neg {
             let mag = self.mag.checked_add(other.mag)?;
             return Some(Self { neg: self.neg, mag });
@@ -91,14 +91,14 @@ impl Wide {
     /// `self - other`.
     #[inline(always)]
     #[must_use]
-    pub fn sub(self, other: Self) -> Option<Self> {
-        self.add(other.negated())
+    pub fn minus(self, other: Self) -> Option<Self> {
+        self.plus(other.negated())
     }
 
     /// `self * other`.
     #[inline(always)]
     #[must_use]
-    pub fn mul(self, other: Self) -> Double {
+    pub fn times(self, other: Self) -> Double {
         let neg = self.neg != other.neg;
         let (low, high) = match (u64::try_from(self.mag), u64::try_from(other.mag)) {
             (Ok(a), Ok(b)) => (u128::from(a) * u128::from(b), 0),
@@ -254,7 +254,7 @@ impl Double {
     /// `self + addend`, where `self` is a product of two [`Wide`]: the sum is no longer than that.
     #[inline(always)]
     #[must_use]
-    pub fn add(self, addend: Wide) -> Self {
+    pub fn plus(self, addend: Wide) -> Self {
         let Self { neg, low, high } = self;
         if neg == addend.neg {
             let (low, carry) = low.overflowing_add(addend.mag);

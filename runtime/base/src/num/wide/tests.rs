@@ -66,10 +66,10 @@ proptest! {
     #[test]
     fn arithmetic_agrees(a in wide(), b in wide(), c in wide()) {
         let [x, y, z] = [a, b, c].map(big);
-        check(a.add(b), &(&x + &y))?;
-        check(a.sub(b), &(&x - &y))?;
-        check_double(a.mul(b), &(&x * &y))?;
-        check_double(a.mul(b).add(c), &(&x * &y + &z))?;
+        check(a.plus(b), &(&x + &y))?;
+        check(a.minus(b), &(&x - &y))?;
+        check_double(a.times(b), &(&x * &y))?;
+        check_double(a.times(b).plus(c), &(&x * &y + &z))?;
         check(Some(a.negated()), &-&x)?;
         match a.div_rem(b) {
             None => prop_assert_eq!(b.mag, 0),
