@@ -25,7 +25,7 @@
 
 mod queue;
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::offset_of;
 
@@ -96,12 +96,16 @@ pub(crate) struct Mailbox {
     answers: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
-    /// Messages of the process to itself, which lie on its heap: each waits for a `Signal::ToSelf` in the outer or the
-    /// middle queue, which keeps its place among others.
-    to_self: RefCell<VecDeque<RawTerm>>,
+    /// Few processes have any.
+    to_self: Cell<Option<Box<ToSelf>>>,
     rare: Option<Box<Rare>>,
     next_marker: u64,
 }
+
+/// Messages of a process to itself, which lie on its heap: each waits for a `Signal::ToSelf` in the outer or the middle
+/// queue, which keeps its place among others.
+#[derive(Default)]
+struct ToSelf(VecDeque<RawTerm>);
 
 /// What most mailboxes have not at any time.
 #[derive(Default)]
@@ -197,11 +201,13 @@ impl Mailbox {
     }
     /// The process sends itself a message, and no copy.
     pub(super) fn send_to_self(&self, message: Term<'_>) {
-        self.to_self.borrow_mut().push_back(message.raw());
+        let mut all = self.to_self.take().unwrap_or_default();
+        all.0.push_back(message.raw());
+        self.to_self.set(Some(all));
     }
     /// The message that a `Signal::ToSelf` stands for.
     pub(super) fn next_to_self(&mut self) -> Option<RawTerm> {
-        self.to_self.get_mut().pop_front()
+        self.to_self.get_mut().as_mut()?.0.pop_front()
     }
     /// The first message of the queue, of so many words, which its sender has laid on the process's heap. The process has
     /// not allocated them yet.
@@ -307,9 +313,11 @@ impl Mailbox {
                 visit(std::slice::from_mut(root));
             }
         }
-        let (older, newer) = self.to_self.get_mut().as_mut_slices();
-        visit(older);
-        visit(newer);
+        if let Some(to_self) = self.to_self.get_mut() {
+            let (older, newer) = to_self.0.as_mut_slices();
+            visit(older);
+            visit(newer);
+        }
         if let Some(rare) = &mut self.rare {
             visit(&mut rare.lent_to);
         }

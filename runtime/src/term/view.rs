@@ -229,7 +229,7 @@ impl<'h> Term<'h> {
     /// The big integer it is.
     #[inline]
     #[must_use]
-    pub fn as_big(self) -> Option<Big<'h>> {
+    pub(crate) fn as_big(self) -> Option<Big<'h>> {
         if !self.raw().is_boxed() {
             return None;
         }
