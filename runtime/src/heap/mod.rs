@@ -510,7 +510,7 @@ impl Heap {
         !term.raw().is_immed() && literal::contains(term.raw().ptr())
     }
 
-    /// Is `term` an immediate, a literal, or in this heap? For checks in debug builds.
+    /// Is `term` an immediate, a literal, or in this heap? Costs a look at each fragment.
     #[must_use]
     pub fn owns(&self, term: Term<'_>) -> bool {
         let raw = term.raw();

@@ -225,7 +225,7 @@ fn send_sized(
 ) {
     let from = p.pid();
     let is_plain = token.is_none() && alias.is_none() && number == 0;
-    if pid == from && is_plain && p.keeps_own_messages() {
+    if pid == from && is_plain && p.keeps_own_message(term) {
         p.mailbox.send_to_self(term);
         let shared = p.shared();
         if shared
@@ -266,11 +266,12 @@ fn send_sized(
 }
 
 impl Process {
-    /// Whether a plain message to itself stays where it is on the heap. What comes by an alias is copied, and what has a sequential
+    /// Whether a plain message to itself stays where it is. What comes by an alias is copied, and what has a sequential
     /// trace token; where the order of a run is recorded or followed, so is any message, which may have to wait beside
-    /// the queue. A stand-in has another heap. Source: `erts_send_message()`.
-    fn keeps_own_messages(&self) -> bool {
-        !self.flags.get().off_heap_messages && !self.is_stand_in()
+    /// the queue. A stand-in has another heap, and so has a message environment of a library. Source:
+    /// `erts_send_message()`.
+    fn keeps_own_message(&self, message: Term<'_>) -> bool {
+        !self.flags.get().off_heap_messages && !self.is_stand_in() && self.owns(message)
     }
 }
 
