@@ -51,7 +51,7 @@ impl Needs {
             .iter()
             .partition(|(_, question)| answers(question));
         required.extend(answering.iter().map(|(need, _)| *need));
-        let missing = missing.into_iter().map(|(need, _)| *need).collect();
+        let missing = missing.into_iter().map(|(need, _)| need).collect();
         Ok(Needs { required, missing })
     }
 

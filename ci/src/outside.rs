@@ -1,4 +1,5 @@
-//! What no program determines and tasks use nevertheless: a clock, the number of this process.
+//! What no program determines and tasks use nevertheless: a clock, the number of this process, the machine's
+//! processors.
 
 use std::time::Instant;
 
@@ -15,4 +16,10 @@ pub(crate) fn now() -> Instant {
 #[expect(clippy::disallowed_methods, reason = "as for `now`")]
 pub(crate) fn os_pid() -> u32 {
     std::process::id()
+}
+
+/// How many processors this process may use.
+#[expect(clippy::disallowed_methods, reason = "as for `now`")]
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

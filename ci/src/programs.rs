@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{paths, run};
+use crate::{outside, paths, run};
 
 /// The feature of the runtime, as the workspace names it.
 pub(crate) const ZEAL: [&str; 2] = ["--features", "beamline-runtime/gc_zeal"];
@@ -48,7 +48,7 @@ pub(crate) fn zealous() -> Command {
 
 /// The command that runs the programs of tests of these names; none: all.
 pub(crate) fn tests(names: &[String], no_browser: bool) -> Command {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) * THREADS;
+    let threads = outside::processors() * THREADS;
     let threads = threads.to_string();
     let mut command = match run::on_path("cargo-nextest") {
         true => run::cargo_command(&[

@@ -57,7 +57,7 @@ pub trait Tree<F> {
     fn add(&mut self, parent: u32, frame: F) -> u32;
 
     /// How many paths there are.
-    fn len(&self) -> u32;
+    fn count(&self) -> u32;
 }
 
 /// The paths that calls lead to, as far as they were looked up.
@@ -102,7 +102,7 @@ impl<F: Frame> Known<F> {
         if let Some(period) = period(&self.path, frame) {
             return self.fold(tree, period, at, frame);
         }
-        let most = frames_max(tree.len()) as usize;
+        let most = frames_max(tree.count()) as usize;
         if self.path.len() < most {
             return self.child(tree, from, frame);
         }
@@ -158,7 +158,7 @@ impl<F: Frame> Tree<F> for Nodes<F> {
     }
 
     fn add(&mut self, parent: u32, frame: F) -> u32 {
-        let path = self.len();
+        let path = self.count();
         let last = None;
         self.0.push(Node {
             frame,
@@ -168,7 +168,7 @@ impl<F: Frame> Tree<F> for Nodes<F> {
         path
     }
 
-    fn len(&self) -> u32 {
+    fn count(&self) -> u32 {
         u32::try_from(self.0.len()).expect("more paths do not fit into memory")
     }
 }

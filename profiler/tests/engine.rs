@@ -49,12 +49,22 @@ all() ->
      {messages, fun() -> messages(500) end},
      {after_, fun() -> receive never -> ok after 1 -> timeout end end},
      {selective, fun() -> [self() ! N || N <- lists:seq(1, 50)], [receive N -> N end || N <- lists:seq(50, 1, -1)] end},
+     {passed_over, fun() -> passed_over(self()) end},
      {killed, fun() -> {P, R} = spawn_monitor(fun() -> loop(0) end), exit(P, kill), receive {'DOWN', R, _, _, W} -> W end end},
      {hibernate, fun() -> hibernating() end},
      {words, fun() -> {garbage_collect(), [tuple(N) || N <- lists:seq(1, 2000)] =/= []} end},
      {code, fun() -> [reload(N) || N <- lists:seq(1, 30)] end}].
 
-numbers() -> [0, 1, -1, 7, -13, 1 bsl 58, (1 bsl 59) - 1, -(1 bsl 59), 1 bsl 80, -(1 bsl 100)].
+numbers() -> [0, 1, -1, 7, -13, 1 bsl 58, (1 bsl 59) - 1, -(1 bsl 59), -(1 bsl 63), (1 bsl 64) - 1, 1 bsl 80, -(1 bsl 100)].
+
+%% A queue that goes around its end, and in which time slices end while messages are passed over.
+passed_over(Self) ->
+    [Self ! {job, N} || N <- lists:seq(1, 40)],
+    Taken = [receive {job, N} -> Self ! {job, N + 100}, N end || N <- lists:seq(1, 30)],
+    Own = [begin Self ! {own, K}, receive {own, K} -> {K, reds()} end end || K <- lists:seq(1, 300)],
+    Even = [receive {job, N} when N rem 2 =:= 0 -> N end || _ <- lists:seq(1, 20)],
+    None = receive {own, _} -> own after 0 -> none end,
+    {Taken, Own, Even, None, [receive {job, N} -> N end || _ <- lists:seq(1, 20)]}.
 
 integers(A, B) ->
     Whole = fun(F) -> try F() catch error:E -> E end end,

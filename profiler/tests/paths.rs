@@ -58,16 +58,14 @@ fn program(seed: u64) -> String {
         for _ in 0..lot.below(3) {
             text += &statement(&mut lot);
         }
-        let _ = match lot.below(4) {
-            0 => write!(text, "[N].\n"),
-            1 => write!(
-                text,
-                "(fun(M) -> f{}(M) end)(N - 1).\n",
-                lot.below(FUNCTIONS)
-            ),
-            2 => write!(text, "apply(work, f{}, [N - 1]).\n", lot.below(FUNCTIONS)),
-            _ => write!(text, "f{}(N - 1).\n", lot.below(FUNCTIONS)),
+        let callee = lot.below(FUNCTIONS);
+        text += &match lot.below(4) {
+            0 => "[N]".to_owned(),
+            1 => format!("(fun(M) -> f{callee}(M) end)(N - 1)"),
+            2 => format!("apply(work, f{callee}, [N - 1])"),
+            _ => format!("f{callee}(N - 1)"),
         };
+        text += ".\n";
     }
     text
 }

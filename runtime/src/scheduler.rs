@@ -2,8 +2,8 @@
 //!
 //! Each scheduler has a run queue. It runs the processes in it, a time slice at a time. It steals when the queue is
 //! empty, and sleeps when there is nothing to steal. A scheduler that wakes a process puts it in its own queue, so that
-//! two processes that talk stay together. A queue with more than one process calls for a thief. Between time slices a
-//! scheduler does what ports have to do whose descriptors are ready.
+//! two processes that talk stay together. It wakes another one when much has piled up in its queue (`sched/wakeup.rs`).
+//! Between time slices a scheduler does what ports have to do whose descriptors are ready.
 //!
 //! Source: `erl_process.c`, OTP 29. Invariants: S1, S2 of `process/shared.rs` and P2 of `process/mod.rs`.
 #![expect(
@@ -36,6 +36,7 @@ use crate::sched::parker::Woken;
 use crate::sched::ptab::{self, Guard};
 use crate::sched::run_state::EndRun;
 use crate::sched::timers::Fire;
+use crate::sched::wakeup::WakeupOther;
 use crate::sched::{Machine, machine, schedulers, wake_one};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
@@ -89,6 +90,8 @@ struct Scheduler {
     pinned: RefCell<Option<Guard>>,
     /// Time slices since what has been removed from tables was last collected.
     turns: Cell<u32>,
+    /// What has piled up in its queue.
+    wakeup_other: Cell<WakeupOther>,
 }
 
 /// Time slices between such collections.
@@ -104,6 +107,7 @@ impl Scheduler {
             has_handed_over: Cell::new(false),
             pinned: RefCell::new(None),
             turns: Cell::new(0),
+            wakeup_other: Cell::default(),
         }
     }
 
@@ -148,6 +152,7 @@ impl Scheduler {
                 // SAFETY: P2: the registers outlive the calls.
                 unsafe { self.take_dirty_turn(registers.as_mut_ptr()) };
             }
+            self.share();
             if let Some(process) = self.next_process() {
                 self.pin();
                 let used = self.run_process(process, registers.as_mut_ptr());
@@ -166,6 +171,15 @@ impl Scheduler {
             true => self.next_in_turn(),
             false => self.queues.find(self.id),
         }
+    }
+
+    /// Wakes another scheduler, if more waits here than this one is to do alone.
+    fn share(&self) {
+        let mut other = self.wakeup_other.get();
+        if other.look(self.queues.waiting(self.id), self.machine.threshold) {
+            self.machine.parking.wake_below(self.id);
+        }
+        self.wakeup_other.set(other);
     }
 
     fn look_at_clock(&self) {
@@ -308,10 +322,12 @@ impl Scheduler {
         let counters = &self.machine.counters[self.id];
         add(&counters.context_switches, 1);
         // A call that is made again may give back what an earlier time slice has paid for it.
-        add(&counters.reductions, p.reductions().wrapping_sub(before));
+        let made = p.reductions().wrapping_sub(before);
+        add(&counters.reductions, made);
+        let mut other = self.wakeup_other.get();
+        other.count(made.cast_signed());
+        self.wakeup_other.set(other);
         let used = fcalls - p.fcalls.get();
-        // It has spent a time slice that began in an earlier turn.
-        let is_brief = p.spends_slice(outcome) && used < LEAST_TURN_REDS;
         p.rests(outcome);
         let is_later = given::are_given() && is_later(&p, outcome);
         let outcome = match outcome {
@@ -347,8 +363,6 @@ impl Scheduler {
             None => shared.run_state.end_run(again),
         };
         match end {
-            // To wake a scheduler for it takes longer than its turn did.
-            EndRun::Requeue if is_brief => self.queues.put_back(self.id, process),
             EndRun::Requeue => self.queues.place(process),
             EndRun::Idle => {}
         }

@@ -24,8 +24,11 @@ use crate::nif;
 use crate::port;
 use crate::process::{self, SpawnOptions};
 use crate::sched;
+use crate::sched::Waking;
 use crate::sched::clock::TimeWarp;
+use crate::sched::parker::BusyWait;
 use crate::sched::run_queue::Priority;
+use crate::sched::wakeup::Threshold;
 use crate::scheduler;
 use crate::sys::chance::{self, paths, processors};
 use crate::sys::halt;
@@ -77,6 +80,7 @@ impl std::error::Error for StartError {}
 #[derive(Debug, PartialEq, Eq)]
 struct Flags {
     schedulers: usize,
+    waking: Waking,
     dirty: dirty::Asked,
     processes: usize,
     atoms: usize,
@@ -154,6 +158,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     port::pool::set_threads(flags.async_threads);
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
+    sched::set_waking(flags.waking);
     sched::set_dirty_schedulers(flags.dirty.numbers());
     sched::clock::set_time_warp(flags.time_warp);
     // Before any code: what is loaded from here on is counted from its first call.
@@ -270,6 +275,7 @@ impl Flags {
     fn without_arguments(cores: usize) -> Flags {
         Flags {
             schedulers: cores,
+            waking: Waking::default(),
             dirty: dirty::Asked::nothing(cores),
             processes: 1_048_576,
             atoms: 1_048_576,
@@ -342,6 +348,9 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
             "-W" => flags.warnings = Some(value()?.to_owned()),
             "-t" => flags.atoms = number(flag, value()?)?.max(8192),
             // A name of several letters has its value in the next argument.
+            "-s" if matches!(attached, "wt" | "bwt") => {
+                set_waking(&mut flags.waking, flag, rest.next())?;
+            }
             _ if takes_value(flag) => {
                 let missing = || StartError(format!("bad {flag}: a value is missing"));
                 rest.next().ok_or_else(missing)?;
@@ -386,6 +395,20 @@ fn is_emulator_flag(flag: &str) -> bool {
     flag.starts_with('-') && flag.len() >= 2
 }
 
+/// `+swt` and `+sbwt`.
+fn set_waking(waking: &mut Waking, flag: &str, value: Option<&String>) -> Result<(), StartError> {
+    let name = value.map_or("", String::as_str);
+    if flag == "-swt" {
+        waking.threshold = Threshold::named(name)
+            .ok_or_else(|| StartError(format!("scheduler wakeup threshold: {name}")))?;
+    } else {
+        let busy_wait = BusyWait::named(name)
+            .ok_or_else(|| StartError(format!("scheduler busy wait threshold: {name}")))?;
+        waking.busy_wait = Some(busy_wait);
+    }
+    Ok(())
+}
+
 /// The value of `+Dibpl`, the one instrumentation there is.
 fn instrumentation(flag: &str, value: Option<&String>) -> Result<bool, StartError> {
     let option = &flag[1..];
@@ -423,7 +446,6 @@ fn takes_value(flag: &str) -> bool {
         "-hpds",
         "-hmqd",
         "-sbt",
-        "-sbwt",
         "-sbwtdcpu",
         "-sbwtdio",
         "-scl",
@@ -433,7 +455,6 @@ fn takes_value(flag: &str) -> bool {
         "-sssdcpu",
         "-sssdio",
         "-sws",
-        "-swt",
         "-swtdcpu",
         "-swtdio",
         "-stbt",
@@ -585,6 +606,27 @@ mod tests {
         assert!(of("-Dibpl maybe").is_err_and(|text| text.ends_with("but got: `maybe'")));
         assert!(of("-Dix true").is_err_and(|text| text.contains("instrumentation option Dix")));
         assert!(of("-Dx").is_err_and(|text| text == "Unknown option Dx"));
+    }
+
+    #[test]
+    fn schedulers_wake_each_other_as_asked() {
+        let of = |text: &str| {
+            let arguments: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            parse(&arguments)
+                .map(|f| f.waking)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of("-S 1"), Ok(Waking::default()));
+        let threshold = Threshold::VeryLow;
+        let busy_wait = BusyWait::named("none");
+        let both = Waking {
+            threshold,
+            busy_wait,
+        };
+        assert_eq!(of("-swt very_low -sbwt none -S 1"), Ok(both));
+        assert!(of("-swt none").is_err_and(|text| text == "scheduler wakeup threshold: none"));
+        assert!(of("-sbwt low").is_err_and(|text| text == "scheduler busy wait threshold: low"));
+        assert!(of("-sbwt").is_err());
     }
 
     #[test]

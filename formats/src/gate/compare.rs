@@ -145,7 +145,7 @@ impl Comparison {
 
     /// How much fails the check because it could not be compared.
     #[must_use]
-    pub fn uncompared(&self) -> usize {
+    pub(crate) fn uncompared(&self) -> usize {
         let notes = self.workloads.iter().flat_map(|workload| &workload.notes);
         let notes = notes.chain(&self.notes);
         notes

@@ -3,3 +3,4 @@
 pub mod float;
 pub mod limbs;
 pub mod time;
+pub mod wide;

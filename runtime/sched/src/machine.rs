@@ -16,21 +16,34 @@ pub use self::dirty::{DirtyNumbers, dirty_schedulers, set_dirty_schedulers};
 use self::online::Online;
 use self::timers::Timers;
 use self::wall_time::WallTime;
-use super::parker::Parking;
+use super::parker::{BusyWait, Parking};
 use super::seat::Seat;
 use super::thread_progress::ThrPrgr;
+use super::wakeup::Threshold;
 use beamline_runtime_base::sync::{AtomicU64, Ordering};
 use beamline_runtime_sys::chance::processors;
 
 // No model looks at it: a number that is set before there is any thread.
 static SCHEDULERS: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
+static WAKING: OnceLock<Waking> = OnceLock::new();
 static MACHINE: OnceLock<Machine> = OnceLock::new();
+
+/// How schedulers wake each other, and how they wait for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waking {
+    /// `+swt`
+    pub threshold: Threshold,
+    /// `+sbwt`, where it is given.
+    pub busy_wait: Option<BusyWait>,
+}
 
 /// All that the schedulers share, but for what waits to be run (`process/run_queues.rs`).
 pub struct Machine {
     schedulers: usize,
     /// How they sleep.
     pub parking: Parking,
+    /// When one wakes another for its own work.
+    pub threshold: Threshold,
     /// What is to be done later.
     pub timers: Timers,
     /// Which of them run processes.
@@ -68,6 +81,12 @@ pub fn set_schedulers(count: usize) {
     SCHEDULERS.store(count.clamp(1, 1024), Ordering::Relaxed);
 }
 
+/// Sets how schedulers wake each other. Only before the first process is made.
+pub fn set_waking(waking: Waking) {
+    // Who comes later finds it set.
+    let _ = WAKING.set(waking);
+}
+
 /// How many schedulers there are.
 #[inline]
 #[must_use]
@@ -84,9 +103,11 @@ pub fn machine() -> &'static Machine {
             count => count,
         };
         let dirty = DirtySchedulers::new(schedulers);
+        let waking = WAKING.get().copied().unwrap_or_default();
         Machine {
             schedulers,
-            parking: Parking::new(schedulers),
+            parking: Parking::new(schedulers, waking.busy_wait),
+            threshold: waking.threshold,
             timers: Timers::new(schedulers),
             online: Online::new(schedulers),
             progress: ThrPrgr::register(schedulers),

@@ -31,6 +31,30 @@ const NOTIFIED: u32 = 2;
 /// Looks at the token before a thread sleeps: some 1 µs, less than a sleep and a wake-up cost.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
+/// How long a scheduler looks for work before it sleeps (`+sbwt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyWait {
+    looks: u32,
+}
+
+impl BusyWait {
+    /// The one of this name. Source: `erts_sched_set_busy_wait_threshold()` in `erl_process.c`, OTP 29.
+    #[must_use]
+    pub fn named(name: &str) -> Option<BusyWait> {
+        let thousands = match name {
+            "none" => 0,
+            "very_short" => 5,
+            "short" | "medium" => 10,
+            "long" => 20,
+            "very_long" => 40,
+            _ => return None,
+        };
+        Some(BusyWait {
+            looks: thousands * 1000,
+        })
+    }
+}
+
 /// How long threads that hand a call over to each other look for what comes next before they sleep: a short call comes
 /// back sooner than a thread falls asleep and wakes up.
 const SHORT_CALL: Duration = Duration::from_micros(20);
@@ -95,7 +119,12 @@ impl Parker {
     ///
     /// Only one thread may park at a time.
     pub fn park(&self, timeout: Option<Duration>) -> Woken {
-        for _ in 0..SPINS {
+        self.park_after(SPINS, timeout)
+    }
+
+    /// The same after so many looks at the token.
+    fn park_after(&self, looks: u32, timeout: Option<Duration>) -> Woken {
+        for _ in 0..looks {
             if self.take_token() {
                 return Woken::Notified;
             }
@@ -146,13 +175,16 @@ pub struct Parking {
     /// A bit for each idle scheduler. Changed *and looked at* by read-modify-writes only: of
     /// an announcement and a wake-up one comes first, and the other sees all before it.
     idle: Box<[AtomicU64]>,
+    /// Looks before a sleep.
+    looks: u32,
 }
 
 impl Parking {
-    /// Places for `schedulers`, none idle.
+    /// Places for `schedulers`, none idle. Without a busy wait they look for as long as a sleep and a wake-up cost.
     #[must_use]
-    pub fn new(schedulers: usize) -> Self {
+    pub fn new(schedulers: usize, busy_wait: Option<BusyWait>) -> Self {
         Self {
+            looks: busy_wait.map_or(SPINS, |busy_wait| busy_wait.looks),
             parkers: (0..schedulers)
                 .map(|_| CachePadded::new(Parker::new()))
                 .collect(),
@@ -188,7 +220,7 @@ impl Parking {
 
     /// Sleeps until woken or until `timeout` has passed. Scheduler `id` is no longer idle then.
     pub fn sleep(&self, id: usize, timeout: Option<Duration>) -> Woken {
-        let woken = self.parkers[id].park(timeout);
+        let woken = self.parkers[id].park_after(self.looks, timeout);
         self.end_sleep(id, woken)
     }
 
@@ -229,6 +261,13 @@ impl Parking {
             }
             false
         })
+    }
+
+    /// Wakes an idle scheduler for the work of scheduler `id`: the next one below it, then from the highest on. `false` when
+    /// none is. Source: `wake_scheduler_on_empty_runq()` in `erl_process.c`, OTP 29.
+    pub fn wake_below(&self, id: usize) -> bool {
+        let count = self.parkers.len();
+        self.idle() > 0 && (1..count).any(|step| self.wake((id + count - step) % count))
     }
 
     /// Wakes scheduler `id` when it is idle; `false` when it is not.
@@ -279,7 +318,7 @@ mod tests {
 
     #[test]
     fn only_idle_schedulers_are_woken_and_each_once() {
-        let parking = Parking::new(3);
+        let parking = Parking::new(3, None);
         assert!(!parking.wake_one());
         parking.announce(1);
         parking.announce(2);
@@ -292,8 +331,36 @@ mod tests {
     }
 
     #[test]
+    fn work_of_a_scheduler_wakes_the_next_below() {
+        let parking = Parking::new(4, None);
+        for id in [0, 1, 3] {
+            parking.announce(id);
+        }
+        let woken = || {
+            assert!(parking.wake_below(2));
+            let left: Vec<_> = (0..4).filter(|id| parking.claim(*id)).collect();
+            left.iter().for_each(|id| parking.announce(*id));
+            left
+        };
+        assert_eq!([woken(), woken(), woken()], [vec![0, 3], vec![3], vec![]]);
+        assert!(!parking.wake_below(2));
+        parking.announce(2);
+        assert!(!parking.wake_below(2), "it is awake itself");
+    }
+
+    #[test]
+    fn a_busy_wait_has_a_name() {
+        let looks = |name| BusyWait::named(name).map(|its| its.looks);
+        assert_eq!(
+            ["none", "medium", "very_long"].map(looks),
+            [Some(0), Some(10_000), Some(40_000)]
+        );
+        assert_eq!(looks("high"), None);
+    }
+
+    #[test]
     fn a_wake_of_a_scheduler_that_found_work_goes_to_another() {
-        let parking = Parking::new(2);
+        let parking = Parking::new(2, None);
         parking.announce(0);
         parking.announce(1);
         assert!(parking.wake(0));
@@ -304,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_by_another_thread() {
-        let parking = Arc::new(Parking::new(1));
+        let parking = Arc::new(Parking::new(1, None));
         for _ in 0..if cfg!(miri) { 5 } else { 500 } {
             let sleeper = {
                 let parking = Arc::clone(&parking);
@@ -362,7 +429,7 @@ mod loom_tests {
     #[test]
     fn loom_no_work_is_left_while_a_scheduler_sleeps() {
         loom::model(|| {
-            let shared = Arc::new((Parking::new(1), RunQueue::new()));
+            let shared = Arc::new((Parking::new(1, None), RunQueue::new()));
             let sleeper = {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || scheduler(0, &shared.0, &shared.1))
@@ -378,7 +445,7 @@ mod loom_tests {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
         model.check(|| {
-            let shared = Arc::new((Parking::new(2), RunQueue::new()));
+            let shared = Arc::new((Parking::new(2, None), RunQueue::new()));
             let sleepers: Vec<_> = (0..2)
                 .map(|id| {
                     let shared = Arc::clone(&shared);

@@ -93,19 +93,15 @@ impl<T> RunQueue<T> {
         }
     }
 
-    fn note_len(&self, queues: &MutexGuard<'_, Queues<T>>) -> usize {
-        let len = queues.len();
-        self.len.store(len, Ordering::Release);
-        len
+    fn note_len(&self, queues: &MutexGuard<'_, Queues<T>>) {
+        self.len.store(queues.len(), Ordering::Release);
     }
 
-    /// Puts `item` at the end of its priority; the length of the queue with it.
-    ///
-    /// The caller wakes another scheduler only for surplus work: see [`is_surplus`].
-    pub fn push(&self, priority: Priority, item: T) -> usize {
+    /// Puts `item` at the end of its priority.
+    pub fn push(&self, priority: Priority, item: T) {
         let mut queues = lock(&self.queues);
         queues.of(priority).push_back(item);
-        self.note_len(&queues)
+        self.note_len(&queues);
     }
 
     /// The highest priority of those that wait.
@@ -199,15 +195,6 @@ impl<T> fmt::Debug for RunQueue<T> {
     }
 }
 
-/// Whether a queue that a running scheduler pushed to, and now has `len` items, has work for
-/// another. One item is not: it is next when the running process waits, as in a ping-pong.
-/// When that process goes on instead, it is requeued behind the item, and then there is.
-#[inline]
-#[must_use]
-pub const fn is_surplus(len: usize) -> bool {
-    len > 1
-}
-
 /// Whom scheduler `own` of `count` asks for work, in order: those after it, then from 0 on.
 #[inline]
 pub fn victims(own: usize, count: usize) -> impl Iterator<Item = usize> {
@@ -231,7 +218,8 @@ mod tests {
         queue.push(Priority::High, "h1");
         queue.push(Priority::Max, "m");
         queue.push(Priority::High, "h2");
-        assert_eq!(queue.push(Priority::Normal, "n2"), 5);
+        queue.push(Priority::Normal, "n2");
+        assert_eq!(queue.len(), 5);
         assert_eq!(drain(&queue), ["m", "h1", "h2", "n1", "n2"]);
         assert!(queue.is_empty());
     }
@@ -289,7 +277,6 @@ mod tests {
     fn victims_go_round_from_the_next() {
         assert_eq!(victims(2, 4).collect::<Vec<_>>(), [3, 0, 1]);
         assert_eq!(victims(0, 1).count(), 0);
-        assert!(!is_surplus(1) && is_surplus(2));
     }
 
     #[test]

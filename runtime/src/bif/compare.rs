@@ -6,7 +6,7 @@ use std::io::Write;
 use super::{BifResult, GuardResult, Leave, badarg, bifs, notsup};
 use crate::process::{Process, work};
 use crate::term::compare::{cmp, cmp_exact, eq, eq_exact};
-use crate::term::hash::{Paused, phash, phash2_some};
+use crate::term::hash::{BRIEF_STEPS, Paused, brief_phash2, phash, phash2_some};
 use crate::term::{Term, View, am, tag};
 
 bifs! {
@@ -174,18 +174,25 @@ struct Hashing<'p> {
 
 work! { struct Hashing { terms; paused } }
 
-fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Leave<'static>> {
+fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<u32, Leave<'static>> {
     const STEPS_PER_RED: i64 = 64;
+    const _: () = assert!(BRIEF_STEPS as i64 <= STEPS_PER_RED, "it costs nothing");
     let begun = p
         .take_work::<Hashing>()
         .map(|work| (work.paused, work.terms));
     let is_first_slice = begun.is_none();
+    if is_first_slice
+        && p.fcalls.get() > 0
+        && let Some(hash) = brief_phash2(t)
+    {
+        return Ok(hash);
+    }
     let most = STEPS_PER_RED * p.fcalls.get();
     let mut steps = most;
     match phash2_some(t, begun, &mut steps) {
         Ok(hash) => {
             p.bump_reds((most - steps) / STEPS_PER_RED);
-            Ok(hash.into())
+            Ok(hash)
         }
         Err((paused, terms)) => {
             if is_first_slice {
@@ -197,12 +204,16 @@ fn whole_phash2<'p>(p: &'p Process, t: Term<'p>) -> Result<i64, Leave<'static>> 
 }
 
 fn phash2_1<'p>(p: &'p Process, [t]: [Term<'p>; 1]) -> BifResult<'p> {
-    Ok(Term::small(whole_phash2(p, t)? & ((1 << 27) - 1)))
+    let hash = whole_phash2(p, t)? & ((1 << 27) - 1);
+    Ok(Term::small(hash.into()))
 }
 
 fn phash2_2<'p>(p: &'p Process, [t, limit]: [Term<'p>; 2]) -> BifResult<'p> {
     let range = range(limit).ok_or_else(badarg)?;
-    Ok(Term::small(whole_phash2(p, t)? % range))
+    let hash = whole_phash2(p, t)?;
+    // A range of 2^32 is all of it.
+    let cut = u32::try_from(range).map_or(hash, |range| hash % range);
+    Ok(Term::small(cut.into()))
 }
 
 fn phash_2<'p>(_: &'p Process, [t, limit]: [Term<'p>; 2]) -> GuardResult<'p> {

@@ -1,5 +1,7 @@
 //! The BIFs of operators, of guard functions on numbers, and of `math`.
 
+pub(crate) mod wide;
+
 use crate::code::bif::bifs;
 use crate::num::limbs::Round;
 use crate::process::{CONTEXT_REDS, Process};
@@ -167,6 +169,9 @@ pub(crate) fn mul_add<'p>(
     b: Term<'p>,
     c: Term<'p>,
 ) -> Option<Term<'p>> {
+    if let Some(sum) = wide::mul_add(p, a, b, c) {
+        return Some(sum);
+    }
     let sum = number::mul_add(p, a, b, c)?;
     if [a, b, c, sum].iter().any(|term| term.as_big().is_some()) {
         bump_quadratic(p, limbs(a), limbs(b));

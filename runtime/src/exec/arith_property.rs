@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::arith::wide;
 use crate::bif::find;
 use crate::code::bif::Call;
 use crate::process::Process;
@@ -101,5 +102,103 @@ proptest! {
         let shifted = if by >= 0 { a << by } else { a >> by.unsigned_abs().min(127) };
         prop_assert_eq!(call(p, "bsl", &[a, by.into()]), Some(shifted));
         prop_assert_eq!(call(p, "bsr", &[a, (-by).into()]), Some(shifted));
+    }
+}
+
+/// An operator on integers of at most two limbs, and the same operator on all integers.
+type Operator = (
+    &'static str,
+    for<'p> fn(&'p Process, Term<'p>, Term<'p>) -> Option<Term<'p>>,
+);
+
+const OPERATORS: [Operator; 10] = [
+    ("+", wide::add),
+    ("-", wide::sub),
+    ("*", wide::mul),
+    ("div", wide::div),
+    ("rem", wide::rem),
+    ("band", wide::band),
+    ("bor", wide::bor),
+    ("bxor", wide::bxor),
+    ("bsl", wide::bsl),
+    ("bsr", wide::bsr),
+];
+
+/// A sign, and the limbs of an absolute value.
+type Limbs = (bool, Vec<u64>);
+
+/// Up to five limbs.
+fn limbs() -> impl Strategy<Value = Limbs> {
+    let edges = [0, 1, 1 << 59, (1 << 59) - 1, 1 << 63, u64::MAX];
+    let limb = prop_oneof![
+        prop::sample::select(edges.to_vec()),
+        any::<u64>(),
+        0..200u64
+    ];
+    (any::<bool>(), prop::collection::vec(limb, 0..=5))
+}
+
+fn built<'p>(p: &'p Process, (neg, limbs): &Limbs) -> Term<'p> {
+    p.big(*neg, limbs)
+}
+
+/// What an operation on fresh terms gives: the limbs of the result, the reductions and the words.
+fn taken(
+    (a, b): (&Limbs, &Limbs),
+    operation: impl for<'p> FnOnce(&'p Process, Term<'p>, Term<'p>) -> Option<Term<'p>>,
+) -> Option<(Limbs, i64, usize)> {
+    let p = &Process::new(233);
+    let [a, b] = [a, b].map(|it| built(p, it));
+    let (fcalls, words) = (p.fcalls.get(), p.used_words() + p.fragment_words());
+    let result = operation(p, a, b)?;
+    let reds = fcalls - p.fcalls.get();
+    let words = p.used_words() + p.fragment_words() - words;
+    Some(match result.view() {
+        View::Small(value) => ((value < 0, vec![value.unsigned_abs()]), reds, words),
+        View::Big(big) => ((big.is_negative(), big.limbs().to_vec()), reds, words),
+        _ => panic!("no integer"),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn two_limbs_are_as_many(a in limbs(), b in limbs(), c in limbs()) {
+        for (name, operation) in OPERATORS {
+            let index = find(am::erlang, Atom::new(name), 2).expect("a BIF");
+            let Call::Guard(general) = crate::bif::all()[index].call else {
+                panic!("an operator collects nothing");
+            };
+            let short = taken((&a, &b), operation);
+            if short.is_some() {
+                let general = taken((&a, &b), |p, a, b| general(p, &[a, b]).ok());
+                prop_assert_eq!(short, general, "{}", name);
+            } else {
+                let is_short = a.1.len() <= 1 && b.1.len() <= 1;
+                prop_assert!(!is_short || ["div", "rem", "bsl", "bsr"].contains(&name));
+            }
+        }
+        let [first, second, third] = [&a, &b, &c];
+        let short = taken((first, second), |p, a, b| {
+            wide::mul_add(p, a, b, built(p, third))
+        });
+        if let Some(short) = &short {
+            let general = taken((first, second), |p, a, b| {
+                let c = built(p, third);
+                let sum = number::mul_add(p, a, b, c)?;
+                if [a, b, c, sum].iter().any(|term| term.as_big().is_some()) {
+                    p.bump_reds(1);
+                }
+                Some(sum)
+            });
+            prop_assert_eq!(Some(short), general.as_ref());
+        }
+        let are_short = [first, second, third].iter().all(|it| it.1.len() <= 2);
+        prop_assert!(short.is_some() || !are_short, "four limbs are enough");
     }
 }

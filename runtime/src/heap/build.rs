@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::off_heap::OffHeap;
 use super::{Binary, Heap, MagicBinary, Node, SharedBytes, heap_bits_words};
+use crate::num::wide::Wide;
 use crate::term::entry::{Export, FunEntry};
 use crate::term::tag::{self, size};
 use crate::term::{Bits, Map, ORDINARY_REF_MARKER, Pid, RawTerm, Term, Tuple};
@@ -219,6 +220,34 @@ impl Heap {
         match Heap::integer_parts(negative, limbs) {
             Ok(small) => Term::small(small),
             Err((header, limbs)) => self.thing_beside(header, limbs.iter().copied()),
+        }
+    }
+
+    /// An integer of at most two limbs, a big one in a fragment.
+    #[inline]
+    pub(crate) fn wide_beside(&self, value: Wide) -> Term<'_> {
+        let (negative, magnitude) = (value.is_negative(), value.mag());
+        let limit = tag::MAX_SMALL as u64 + u64::from(negative);
+        let (low, high) = (magnitude as u64, (magnitude >> 64) as u64);
+        if high == 0 && low <= limit {
+            let value = low as i64;
+            return Term::small(if negative {
+                value.wrapping_neg()
+            } else {
+                value
+            });
+        }
+        let kind = if negative { tag::NEG_BIG } else { tag::POS_BIG };
+        let limbs = 1 + usize::from(high != 0);
+        let ptr = self.alloc_in_fragment(1 + limbs);
+        // SAFETY: H1: as many fresh words as are written.
+        unsafe {
+            *ptr = tag::make_header(limbs, kind);
+            *ptr.add(1) = low;
+            if high != 0 {
+                *ptr.add(2) = high;
+            }
+            self.boxed(ptr)
         }
     }
 

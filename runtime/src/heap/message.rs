@@ -15,6 +15,9 @@ unsafe impl Send for Message {}
 unsafe impl Sync for Message {}
 
 impl Message {
+    /// Offset of the term.
+    pub(crate) const ROOT: usize = std::mem::offset_of!(Message, root);
+
     /// A copy of `term`, as processes send it: literals are copied too, as in ERTS. Takes no memory for
     /// immediates and the empty tuple.
     #[must_use]

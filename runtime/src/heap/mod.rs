@@ -339,6 +339,7 @@ impl Heap {
     }
 
     /// The same, always in a fragment. Source: `HeapFragOnlyAlloc`.
+    #[inline]
     pub(crate) fn alloc_in_fragment(&self, words: usize) -> *mut u64 {
         if let Some(fragment) = self.fragments.get() {
             // SAFETY: H2: the chain's fragments are ours.
@@ -351,6 +352,11 @@ impl Heap {
                 return Header::words(fragment).wrapping_add(used);
             }
         }
+        self.alloc_in_new_fragment(words)
+    }
+
+    #[cold]
+    fn alloc_in_new_fragment(&self, words: usize) -> *mut u64 {
         // Grows with what has been built, so that a BIF that builds a long list takes few of them.
         let capacity = words.max(self.fragment_words.get().clamp(32, 64 * 1024));
         let fragment = Fragment::with_capacity(capacity);
@@ -504,7 +510,7 @@ impl Heap {
         !term.raw().is_immed() && literal::contains(term.raw().ptr())
     }
 
-    /// Is `term` an immediate, a literal, or in this heap? For checks in debug builds.
+    /// Is `term` an immediate, a literal, or in this heap? Costs a look at each fragment.
     #[must_use]
     pub fn owns(&self, term: Term<'_>) -> bool {
         let raw = term.raw();

@@ -146,16 +146,7 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
         ; cmp [rsi + node::ACCOUNT], edi
         ; je =>runs_on
     );
-    // A tail call has the frame of the one before it.
-    dynasm!(a
-        ; .arch x64
-        ; lea rdx, [=>to.returns]
-        ; mov rcx, [rsp]
-        ; sub rcx, rdx
-        ; cmp rcx, FRAMES_BYTES
-        ; sbb edx, edx
-        ; and edx, 1 << meter::TAIL_SHIFT
-    );
+    emit_tail_bit(a, to);
     emit_way(a, to.generic);
     dynasm!(a
         ; .arch x64
@@ -262,6 +253,20 @@ fn emit_end(a: &mut Assembler, words: usize) {
         ; ret
         ; =>yields
         ; jmp QWORD [r12 + YIELD_AT_RETURN]
+    );
+}
+
+/// A tail call has the frame of the one before it on top of the stack: the bit of a tail call is in `rdx` then, or 0. In
+/// `rcx` are the bytes from the first of the places that trace frames return to, to the place on top.
+fn emit_tail_bit(a: &mut Assembler, to: &Labels) {
+    dynasm!(a
+        ; .arch x64
+        ; lea rdx, [=>to.returns]
+        ; mov rcx, [rsp]
+        ; sub rcx, rdx
+        ; cmp rcx, FRAMES_BYTES
+        ; sbb edx, edx
+        ; and edx, 1 << meter::TAIL_SHIFT
     );
 }
 

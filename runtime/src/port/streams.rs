@@ -96,8 +96,6 @@ impl Streams {
             match file::read(input.raw(), &mut space) {
                 Ok([]) => {
                     self.input = None;
-                    let rest = self.reader.finish();
-                    self.deliver(port, rest);
                     return self.end_of_input(port);
                 }
                 Ok(bytes) => {
@@ -137,8 +135,9 @@ impl Streams {
         }
     }
 
-    /// There is nothing more to read, or nothing to read and the program has ended.
-    fn end_of_input(&self, port: &Context<'_>) -> Result<(), End> {
+    /// There is nothing more to read, or nothing to read and the program has ended. What is left of a line comes behind the
+    /// exit status. Source: `ready_input()` in `sys_drivers.c`, `driver_failure_term()` in `io.c`.
+    fn end_of_input(&mut self, port: &Context<'_>) -> Result<(), End> {
         if self.mode.exit_status {
             let Some(status) = self.exited else {
                 // Goes on when the program ends.
@@ -146,6 +145,8 @@ impl Streams {
             };
             port.tell_owner(|heap| heap.tuple(&[atom("exit_status"), Term::small(status.into())]));
         }
+        let rest = self.reader.finish();
+        self.deliver(port, rest);
         if self.mode.eof {
             port.tell_owner(|_| atom("eof"));
             return Ok(());

@@ -130,6 +130,15 @@ fn a_program_is_heard_to_its_end() {
         None,
     );
     owner.hears(&["{P,{data,x}}", "{P,{exit_status,3}}", "{P,eof}"]);
+    owner.open_sh("printf 'hello\\nworld'", &["exit_status"], Some(3));
+    owner.hears(&[
+        "{P,{data,{noeol,hel}}}",
+        "{P,{data,{eol,lo}}}",
+        "{P,{data,{noeol,wor}}}",
+        "{P,{exit_status,0}}",
+        "{P,{data,{noeol,ld}}}",
+        "{EXIT,P,normal}",
+    ]);
     let port = owner.open_sh("sh -c 'read x; kill -9 $$'", &["exit_status"], None);
     let last = Port::lookup(port).expect("it waits for a line");
     owner.send(port, "command", "\n");

@@ -216,6 +216,7 @@ impl Process {
                     self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
             }
+            Signal::ToSelf => self.handle_to_self(),
             Signal::Exit(exit) => self.handle_exit(*exit)?,
             Signal::Link { from } => self.handle_link(from),
             Signal::Unlink { from, id } => self.handle_unlink(from, id),
@@ -244,6 +245,17 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// A message to itself, which lies on its heap already.
+    fn handle_to_self(&mut self) {
+        let Some(root) = self.mailbox.next_to_self() else {
+            return;
+        };
+        // SAFETY: H8: the mailbox showed the collector where it lies, and shows it from now on.
+        let message = unsafe { Message::attached(Term::new(root)) };
+        self.report_received(self.pid(), &message);
+        self.mailbox.push_attached(message, Mark::CLEARS, false);
     }
 
     /// A message with a sequential trace token.

@@ -15,12 +15,19 @@
 //! | `recv_marker_clear` | [`Process::recv_marker_clear`] |
 //! | `recv_marker_use` | [`Process::recv_marker_use`] |
 //!
+//! Compiled code passes messages over by itself, in a walk ([`Mailbox::WALK`]): as `loop_rec_end` and `loop_rec` would do
+//! it where there is nothing to fetch.
+//!
 //! A message keeps its fragment until the process takes it out of the mailbox: then its terms are the heap's. While the
 //! process examines a message, registers hold its terms. So a collection meanwhile takes over the fragment first, and
 //! the slot is a root of the collector from then on. Compiled code keeps no term of a message that it has passed over,
 //! as in ERTS (`fragile` in `beam_validator`).
 
+mod queue;
+
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::mem::offset_of;
 
 use super::explored;
 use super::order;
@@ -31,6 +38,7 @@ use super::{Exiting, Process, Signal};
 use crate::heap::{Heap, Literals, Message, size};
 use crate::sched::sig_queue::Batch;
 use crate::term::{CodeAddress, RawTerm, Term, View, am, tag};
+use queue::Queue;
 
 /// Receive markers a process may have at once; the oldest gives way. Source: `erl_proc_sig_queue.h`.
 const MARKERS: usize = 8;
@@ -69,11 +77,9 @@ impl Slot {
 /// The messages that a process has received and not taken.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    queue: VecDeque<Slot>,
+    queue: Queue,
     /// How many at the front are priority messages.
     priority: usize,
-    /// Where the next `loop_rec` looks.
-    save: usize,
     /// The message at the save pointer is being examined: registers hold its terms.
     is_examining: bool,
     /// No message from here on is a root.
@@ -90,9 +96,16 @@ pub(crate) struct Mailbox {
     answers: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
+    /// Few processes have any.
+    to_self: Cell<Option<Box<ToSelf>>>,
     rare: Option<Box<Rare>>,
     next_marker: u64,
 }
+
+/// Messages of a process to itself, which lie on its heap: each waits for a `Signal::ToSelf` in the outer or the middle
+/// queue, which keeps its place among others.
+#[derive(Default)]
+struct ToSelf(VecDeque<RawTerm>);
 
 /// What most mailboxes have not at any time.
 #[derive(Default)]
@@ -110,6 +123,17 @@ const PLACED_WORDS: usize = 12;
 const KEPT_CAPACITY: usize = 64;
 
 impl Mailbox {
+    /// Offsets of what compiled code needs that passes messages over: of where a walk is and ends, of the save pointer, and of
+    /// what is told of the receive.
+    pub(crate) const WALK: usize = offset_of!(Mailbox, queue) + Queue::AT;
+    pub(crate) const WALK_END: usize = offset_of!(Mailbox, queue) + Queue::END;
+    pub(crate) const SAVE: usize = offset_of!(Mailbox, queue) + Queue::SAVE;
+    pub(crate) const IS_EXAMINING: usize = offset_of!(Mailbox, is_examining);
+    pub(crate) const PASSED: usize = offset_of!(Mailbox, passed);
+    /// Bytes from a slot to the next, and from a slot to its message's term.
+    pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
+    pub(crate) const TERM: usize = offset_of!(Slot, message) + Message::ROOT;
+
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -140,11 +164,17 @@ impl Mailbox {
     /// The place of the message at the save pointer, if it counts.
     pub(super) fn place_of_current(&self) -> Option<usize> {
         if self.answers == 0 {
-            return Some(self.save);
+            return Some(self.queue.save());
         }
         let counts = |slot: &&Slot| slot.mark != Mark::ANSWER;
-        self.queue.get(self.save).filter(counts)?;
-        Some(self.queue.iter().take(self.save).filter(counts).count())
+        self.queue.get(self.queue.save()).filter(counts)?;
+        Some(
+            self.queue
+                .iter()
+                .take(self.queue.save())
+                .filter(counts)
+                .count(),
+        )
     }
     /// A priority message goes behind the other priority messages, before all others.
     pub(crate) fn push_priority(&mut self, message: Message, mark: Mark) {
@@ -155,7 +185,7 @@ impl Mailbox {
             self.attached += 1;
         }
         // What was passed over stays so; the new message is still to be looked at.
-        self.save = self.save.min(at);
+        self.queue.set_save(self.queue.save().min(at));
         for marker in self.markers_mut() {
             marker.at = marker.at.min(at);
         }
@@ -168,6 +198,16 @@ impl Mailbox {
         } else {
             self.queue.len()
         };
+    }
+    /// The process sends itself a message, and no copy.
+    pub(super) fn send_to_self(&self, message: Term<'_>) {
+        let mut all = self.to_self.take().unwrap_or_default();
+        all.0.push_back(message.raw());
+        self.to_self.set(Some(all));
+    }
+    /// The message that a `Signal::ToSelf` stands for.
+    pub(super) fn next_to_self(&mut self) -> Option<RawTerm> {
+        self.to_self.get_mut().as_mut()?.0.pop_front()
     }
     /// The first message of the queue, of so many words, which its sender has laid on the process's heap. The process has
     /// not allocated them yet.
@@ -197,11 +237,12 @@ impl Mailbox {
     /// Lays the message at the save pointer on the heap, which has room for so many words. The process has not allocated
     /// them until it takes the message.
     fn place_current(&mut self, heap: &Heap, words: usize) {
-        if let Some(slot) = self.queue.get_mut(self.save) {
+        let save = self.queue.save();
+        if let Some(slot) = self.queue.get_mut(save) {
             heap.copy_in_place(&mut slot.message, words);
             heap.claim_later(words);
             slot.attached_words = u32::try_from(words).unwrap_or(u32::MAX);
-            self.attached = self.attached.max(self.save + 1);
+            self.attached = self.attached.max(save + 1);
         }
     }
     /// So many at its end have come without being looked for.
@@ -214,8 +255,8 @@ impl Mailbox {
     }
     /// Is a message looked at for which nobody has looked? Then for no other after it.
     fn looks_for_more(&mut self) -> bool {
-        let is_more =
-            self.unlooked_for > 0 && self.save + self.unlooked_for as usize >= self.queue.len();
+        let is_more = self.unlooked_for > 0
+            && self.queue.save() + self.unlooked_for as usize >= self.queue.len();
         if is_more {
             self.unlooked_for = 0;
         }
@@ -223,7 +264,7 @@ impl Mailbox {
     }
     /// Is there a message that the current `receive` has not looked at?
     pub(crate) fn has_new(&self) -> bool {
-        self.save < self.queue.len()
+        self.queue.save() < self.queue.len()
     }
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Message> {
         self.queue.iter().map(|slot| &slot.message)
@@ -234,13 +275,14 @@ impl Mailbox {
 
     /// The next receive starts at the first message.
     pub(crate) fn restart(&mut self) {
-        (self.save, self.has_looked, self.passed, self.is_marked) = (0, false, 0, false);
+        self.queue.set_save(0);
+        (self.has_looked, self.passed, self.is_marked) = (false, 0, false);
     }
 
     /// The next receive starts behind the messages that are there: for one that waits for the answer to
     /// what is asked now.
     pub(crate) fn skip_all(&mut self) {
-        self.save = self.queue.len();
+        self.queue.set_save(self.queue.len());
         self.is_marked = true;
     }
 
@@ -254,8 +296,9 @@ impl Mailbox {
         if !self.is_examining {
             return;
         }
-        if let Some(slot) = self.queue.get_mut(self.save) {
-            self.attached = self.attached.max(self.save + 1);
+        let save = self.queue.save();
+        if let Some(slot) = self.queue.get_mut(save) {
+            self.attached = self.attached.max(save + 1);
             let words = u32::try_from(slot.message.words()).unwrap_or(u32::MAX);
             slot.attached_words = slot.attached_words.saturating_add(words);
             heap.claim_later(words as usize);
@@ -270,6 +313,11 @@ impl Mailbox {
                 visit(std::slice::from_mut(root));
             }
         }
+        if let Some(to_self) = self.to_self.get_mut() {
+            let (older, newer) = to_self.0.as_mut_slices();
+            visit(older);
+            visit(newer);
+        }
         if let Some(rare) = &mut self.rare {
             visit(&mut rare.lent_to);
         }
@@ -279,16 +327,18 @@ impl Mailbox {
     /// registers.
     pub(super) fn lend(&mut self, message: Message, frame: Vec<RawTerm>) {
         let slot = Slot::new(message, Mark::KEEPS);
-        self.queue.insert(self.save, slot);
-        self.attached += usize::from(self.save < self.attached);
+        let save = self.queue.save();
+        self.queue.insert(save, slot);
+        self.attached += usize::from(save < self.attached);
         self.is_examining = true;
         self.rare.get_or_insert_default().lent_to = frame;
     }
 
     /// That message is gone; the y registers that the code had.
     pub(super) fn take_lent(&mut self) -> Vec<RawTerm> {
-        self.queue.remove(self.save);
-        self.attached -= usize::from(self.save < self.attached);
+        let save = self.queue.save();
+        self.queue.remove(save);
+        self.attached -= usize::from(save < self.attached);
         self.examines_no_more();
         let rare = self.rare.as_mut();
         rare.map_or_else(Vec::new, |rare| std::mem::take(&mut rare.lent_to))
@@ -301,12 +351,12 @@ impl Mailbox {
 
     /// The message at the save pointer.
     pub(super) fn current(&self) -> Option<&Message> {
-        self.queue.get(self.save).map(|slot| &slot.message)
+        self.queue.get(self.queue.save()).map(|slot| &slot.message)
     }
 
     /// Takes the message at the save pointer out.
     fn take_current(&mut self) -> Option<Slot> {
-        let at = self.save;
+        let at = self.queue.save();
         let slot = self.queue.remove(at)?;
         self.answers -= u32::from(slot.mark == Mark::ANSWER);
         if at < self.priority {
@@ -322,7 +372,7 @@ impl Mailbox {
         }
         self.restart();
         if self.queue.is_empty() && self.queue.capacity() > KEPT_CAPACITY {
-            self.queue = VecDeque::new();
+            *self.queue = VecDeque::new();
         }
         Some(slot)
     }
@@ -449,7 +499,7 @@ impl Process {
     /// The message at the save pointer, for the registers.
     fn examines(&mut self) -> Option<Term<'_>> {
         self.mailbox.is_examining = true;
-        let slot = self.mailbox.queue.get(self.mailbox.save);
+        let slot = self.mailbox.queue.get(self.mailbox.queue.save());
         slot.map(|slot| slot.message.term())
     }
 
@@ -458,7 +508,11 @@ impl Process {
     pub fn next_message(&mut self) -> i64 {
         let mailbox = &mut self.mailbox;
         mailbox.is_examining = false;
-        mailbox.save += 1;
+        mailbox.queue.set_save(mailbox.queue.save() + 1);
+        // A look at more would be charged for.
+        if mailbox.unlooked_for == 0 {
+            mailbox.queue.walk();
+        }
         // How many messages have come since a marker was set is chance.
         let costs = !(mailbox.is_marked && order::is_asked());
         mailbox.passed += u32::from(costs);
@@ -627,7 +681,8 @@ impl Process {
             .map(|marker| marker.at)
             .next_back();
         if let Some(at) = at {
-            self.mailbox.save = self.mailbox.save.max(at);
+            let save = self.mailbox.queue.save().max(at);
+            self.mailbox.queue.set_save(save);
             self.mailbox.is_marked = true;
         }
     }

@@ -264,7 +264,7 @@ pub struct Process {
 
 /// Where compiled code finds what it keeps in machine registers, in bytes.
 pub(crate) mod offset {
-    use super::{Flags, Process};
+    use super::{Flags, Mailbox, Process};
     use crate::heap::Heap;
     use std::mem::offset_of;
 
@@ -291,6 +291,12 @@ pub(crate) mod offset {
         (offset_of!(Process, heap) + Heap::UNCLAIMED_WORDS) as i32;
     pub(crate) const SENSITIVE: i32 =
         (offset_of!(Process, flags) + offset_of!(Flags, sensitive)) as i32;
+    const MAILBOX: usize = offset_of!(Process, mailbox);
+    pub(crate) const WALK: i32 = (MAILBOX + Mailbox::WALK) as i32;
+    pub(crate) const WALK_END: i32 = (MAILBOX + Mailbox::WALK_END) as i32;
+    pub(crate) const SAVE: i32 = (MAILBOX + Mailbox::SAVE) as i32;
+    pub(crate) const IS_EXAMINING: i32 = (MAILBOX + Mailbox::IS_EXAMINING) as i32;
+    pub(crate) const PASSED: i32 = (MAILBOX + Mailbox::PASSED) as i32;
     pub(crate) const SAVES_CALLS: i32 =
         (offset_of!(Process, flags) + offset_of!(Flags, saves_calls)) as i32;
 }

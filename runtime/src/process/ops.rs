@@ -224,6 +224,19 @@ fn send_sized(
     number: u32,
 ) {
     let from = p.pid();
+    let is_plain = token.is_none() && alias.is_none() && number == 0;
+    if pid == from && is_plain && p.keeps_own_message(term) {
+        p.mailbox.send_to_self(term);
+        let shared = p.shared();
+        if shared
+            .signals
+            .push(Signal::ToSelf)
+            .is_ok_and(|is_first| is_first)
+        {
+            shared.wake();
+        }
+        return;
+    }
     let words = match token {
         None => Plain {
             term,
@@ -249,6 +262,16 @@ fn send_sized(
     let words = words.or_else(|| (number != 0).then(|| size(term, Literals::Count)));
     if let Some(words) = words {
         charge(p, pid, words);
+    }
+}
+
+impl Process {
+    /// Whether a plain message to itself stays where it is. What comes by an alias is copied, and what has a sequential
+    /// trace token; where the order of a run is recorded or followed, so is any message, which may have to wait beside
+    /// the queue. A stand-in has another heap, and so has a message environment of a library. Source:
+    /// `erts_send_message()`.
+    fn keeps_own_message(&self, message: Term<'_>) -> bool {
+        !self.flags.get().off_heap_messages && !self.is_stand_in() && self.owns(message)
     }
 }
 

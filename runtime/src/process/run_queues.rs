@@ -1,7 +1,7 @@
 //! The run queues of processes, one for each scheduler.
 //!
-//! A scheduler that wakes a process puts it in its own queue, so that two processes that talk stay together. A queue
-//! with more than one process calls for a thief.
+//! A scheduler that wakes a process puts it in its own queue, so that two processes that talk stay together. Who
+//! wakes another one for what waits, says `sched/wakeup.rs`.
 //!
 //! Source: `erl_process.c`, OTP 29. Invariant: S2 of `process/shared.rs`.
 
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use crossbeam_utils::CachePadded;
 
 use super::{ProcRef, ProcShared};
-use crate::sched::run_queue::{RunQueue, is_surplus, victims};
+use crate::sched::run_queue::{RunQueue, victims};
 use crate::sched::{Machine, current_id, machine, schedulers};
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -105,10 +105,8 @@ impl RunQueues {
             return;
         }
         if let Some(id) = here {
-            let len = self.queues[id].push(priority, process);
-            if is_surplus(len) {
-                self.machine.parking.wake_one();
-            }
+            // It runs here, unless so much piles up that another one is woken for it, or another one has nothing to do.
+            self.queues[id].push(priority, process);
             return;
         }
         let next = || self.next_foreign.fetch_add(1, Ordering::Relaxed) % limit;
@@ -119,14 +117,9 @@ impl RunQueues {
         }
     }
 
-    /// Puts a process behind those that wait for scheduler `id`, whose thread this is, and wakes nobody for it.
-    pub(crate) fn put_back(&self, id: usize, process: ProcRef) {
-        // SAFETY: S2: it is queued from here on.
-        let shared = unsafe { process.get() };
-        if shared.bound_to().is_some() || id >= self.machine.online.limit() {
-            return self.place(process);
-        }
-        self.queues[id].push(shared.run_priority(), process);
+    /// How many wait for scheduler `id`; may be stale.
+    pub(crate) fn waiting(&self, id: usize) -> usize {
+        self.queues[id].len() + self.bound[id].len()
     }
 
     /// What runs next of those that wait for scheduler `id`: the higher priority first; of the same one,

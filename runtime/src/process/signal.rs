@@ -62,6 +62,8 @@ pub(crate) enum Signal {
         /// Goes before others, if the alias allows it.
         priority: bool,
     },
+    /// The next message of the receiver to itself, which lies on its heap: the mailbox has it.
+    ToSelf,
     /// An exit signal.
     Exit(Box<ExitSignal>),
     /// `from` has linked itself to the receiver.
@@ -297,6 +299,7 @@ impl Signal {
             Signal::Message { .. }
             | Signal::Traced(_)
             | Signal::AliasMessage { .. }
+            | Signal::ToSelf
             | Signal::ReceiveTimeout { .. } => 0,
             Signal::MonitorDown { .. } => 8,
             _ => 1,
@@ -390,6 +393,7 @@ impl Signal {
             Signal::Message { .. }
             | Signal::Traced(_)
             | Signal::AliasMessage { .. }
+            | Signal::ToSelf
             | Signal::Exit(_)
             | Signal::UnlinkAck { .. }
             | Signal::Demonitor { .. }

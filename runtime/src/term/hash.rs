@@ -6,7 +6,7 @@ mod portable;
 mod tests;
 
 pub(crate) use internal::{hash_atoms_by_name, internal_hash, salted_hash};
-pub(crate) use portable::phash2_some;
+pub(crate) use portable::{BRIEF_STEPS, brief_phash2, phash2_some};
 pub use portable::{Paused, phash, phash2};
 
 /// The hash under which a map's trie keeps a key.

@@ -196,7 +196,6 @@ as_boxed! {
 }
 
 as_kind! {
-    as_big Big Big<'h>, "big integer";
     as_float Float f64, "float";
     as_pid Pid Pid, "pid of this node";
     as_port Port Port, "port of this node";
@@ -225,6 +224,20 @@ impl<'h> Term<'h> {
             let is_bits = matches!(*ptr & tag::HEADER_MASK, tag::HEAP_BITS | tag::SUB_BITS);
             is_bits.then(|| Bits::at(ptr))
         }
+    }
+
+    /// The big integer it is.
+    #[inline]
+    #[must_use]
+    pub(crate) fn as_big(self) -> Option<Big<'h>> {
+        if !self.raw().is_boxed() {
+            return None;
+        }
+        let ptr: *const u64 = self.raw().ptr();
+        // SAFETY: T1: a boxed term's header can be read.
+        let header = unsafe { *ptr };
+        let is_big = matches!(header & tag::HEADER_MASK, tag::POS_BIG | tag::NEG_BIG);
+        is_big.then_some(Big(ptr, PhantomData))
     }
 
     /// The bitstring it is, where its size is a whole number of bytes.

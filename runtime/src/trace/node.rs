@@ -439,7 +439,7 @@ impl Tree<Called> for Tracks<'_> {
         self.0.push(parent, called)
     }
 
-    fn len(&self) -> u32 {
+    fn count(&self) -> u32 {
         self.0.len()
     }
 }

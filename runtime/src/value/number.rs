@@ -230,27 +230,11 @@ pub(crate) fn rem<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'
     })
 }
 
-/// `big band mask` where `mask` is small and not negative: the least limb alone counts.
-fn masked(big: Term<'_>, mask: Term<'_>) -> Option<i64> {
-    let (View::Big(big), View::Small(mask @ 0..)) = (big.view(), mask.view()) else {
-        return None;
-    };
-    let least = *big.limbs().first()?;
-    let bits = match big.is_negative() {
-        true => least.wrapping_neg(),
-        false => least,
-    };
-    Some(bits as i64 & mask)
-}
-
 /// `a band b`.
 ///
 /// # Errors
 /// [`ArithError`].
 pub(crate) fn band<'h>(heap: &'h Heap, a: Term<'h>, b: Term<'h>) -> ArithResult<'h> {
-    if let Some(bits) = masked(a, b).or_else(|| masked(b, a)) {
-        return Ok(Term::small(bits));
-    }
     integers(heap, a, b, |a, b| Some(a & b), |a, b| Some(a.band(b)))
 }
 

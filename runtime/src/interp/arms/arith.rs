@@ -67,13 +67,19 @@ fn shifted_right(left: u64, right: u64) -> Option<u64> {
     (by >= 0).then(|| RawTerm::small(value >> by.min(63)).0)
 }
 
-/// An operation: its result if the fast path gives one, else the BIF's.
+/// An operation: its result if a fast path gives one, of small integers or of those that are not much longer, else the
+/// BIF's.
 macro_rules! operation {
-    ($r:ident, $i:ident, $left:expr, $right:expr, $fast:expr) => {{
+    ($r:ident, $i:ident, $left:expr, $right:expr, $fast:expr, $wide:ident) => {{
         let (left, right): (u64, u64) = ($left, $right);
         if let Some(word) = $fast(left, right) {
             $r.set($i.dst(), word);
             return $r.next($i);
+        }
+        $r.swap_out();
+        let value = arith::wide::$wide($r.p, $r.term(left), $r.term(right));
+        if let Some(value) = value.map(|value| value.raw()) {
+            return $r.guard_result($i, value, $i.live(), $i.dst());
         }
         $r.guard_bif($i, guarded!($i), &[left, right])
     }};
@@ -82,27 +88,27 @@ macro_rules! operation {
 arms! {
     /// `+`
     fn add_rr(r, i: AddRR) {
-        operation!(r, i, r.get(i.left()), r.get(i.right()), sum)
+        operation!(r, i, r.get(i.left()), r.get(i.right()), sum, add)
     }
 
     /// `+` of a constant.
     fn add_rc(r, i: AddRC) {
-        operation!(r, i, r.get(i.left()), i.right().0, sum)
+        operation!(r, i, r.get(i.left()), i.right().0, sum, add)
     }
 
     /// `-`
     fn sub_rr(r, i: SubRR) {
-        operation!(r, i, r.get(i.left()), r.get(i.right()), difference)
+        operation!(r, i, r.get(i.left()), r.get(i.right()), difference, sub)
     }
 
     /// `-` of a constant.
     fn sub_rc(r, i: SubRC) {
-        operation!(r, i, r.get(i.left()), i.right().0, difference)
+        operation!(r, i, r.get(i.left()), i.right().0, difference, sub)
     }
 
     /// `*`
     fn mul(r, i: Mul) {
-        operation!(r, i, r.src(i.left()), r.src(i.right()), product)
+        operation!(r, i, r.src(i.left()), r.src(i.right()), product, mul)
     }
 
     /// `*` and `+`
@@ -134,42 +140,42 @@ arms! {
 
     /// `div`
     fn int_div(r, i: IntDiv) {
-        operation!(r, i, r.src(i.left()), r.src(i.right()), quotient)
+        operation!(r, i, r.src(i.left()), r.src(i.right()), quotient, div)
     }
 
     /// `rem`
     fn rem(r, i: Rem) {
-        operation!(r, i, r.src(i.left()), r.src(i.right()), remainder)
+        operation!(r, i, r.src(i.left()), r.src(i.right()), remainder, rem)
     }
 
     /// `band`
     fn band(r, i: Band) {
         operation!(r, i, r.src(i.left()), r.src(i.right()), |left, right| {
             are_small(left, right).then_some(left & right)
-        })
+        }, band)
     }
 
     /// `bor`
     fn bor(r, i: Bor) {
         operation!(r, i, r.src(i.left()), r.src(i.right()), |left, right| {
             are_small(left, right).then_some(left | right)
-        })
+        }, bor)
     }
 
     /// `bxor`
     fn bxor(r, i: Bxor) {
         operation!(r, i, r.src(i.left()), r.src(i.right()), |left: u64, right: u64| {
             are_small(left, right).then_some((left ^ right) | tag::SMALL)
-        })
+        }, bxor)
     }
 
     /// `bsl`
     fn bsl(r, i: Bsl) {
-        operation!(r, i, r.src(i.left()), r.src(i.right()), shifted_left)
+        operation!(r, i, r.src(i.left()), r.src(i.right()), shifted_left, bsl)
     }
 
     /// `bsr`
     fn bsr(r, i: Bsr) {
-        operation!(r, i, r.src(i.left()), r.src(i.right()), shifted_right)
+        operation!(r, i, r.src(i.left()), r.src(i.right()), shifted_right, bsr)
     }
 }

@@ -19,6 +19,7 @@ pub(super) mod keeps;
 mod maps;
 mod match_;
 mod order;
+mod receive;
 mod select;
 mod types;
 
@@ -178,6 +179,9 @@ macro_rules! all_templates {
                 HasMapFields maps::has_map_fields;
                 PutMapAssoc maps::put_map_assoc;
                 PutMapExact maps::put_map_exact;
+
+                LoopRec receive::loop_rec;
+                LoopRecEnd receive::loop_rec_end;
             }
             calling {
                 CallApply CallApplyLast CallApplyFun CallApplyFunLast Apply ApplyLast Send
@@ -189,7 +193,7 @@ macro_rules! all_templates {
                 SelectTerm
                 Bif0 Bif3
                 TryCaseEnd Badmatch CaseEnd Badrecord IfEnd Raise RawRaise BuildStacktrace
-                LoopRec LoopRecEnd Wait WaitTimeout Timeout RemoveMessage
+                Wait WaitTimeout Timeout RemoveMessage
                 RecvMarkerReserve RecvMarkerBind RecvMarkerClear RecvMarkerUse
                 BsGetInteger BsGetFloat BsMatchString BsInitWritable
                 BsGetUtf16 BsSkipUtf16 BsGetUtf32 BsSkipUtf32

@@ -15,6 +15,88 @@ pub fn phash2(term: Term<'_>) -> u32 {
     walker.hash.value()
 }
 
+/// The same of a term that is so short that it makes fewer steps than [`BRIEF_STEPS`], without a stack of its own; `None`
+/// of others.
+#[must_use]
+pub(crate) fn brief_phash2(term: Term<'_>) -> Option<u32> {
+    let (mut hash, mut steps) = (Hash2::new(), BRIEF_STEPS - 1);
+    brief(&mut hash, term, &mut steps)?;
+    Some(hash.value())
+}
+
+/// Steps of a term that is not brief.
+pub(crate) const BRIEF_STEPS: usize = 64;
+
+/// Feeds a term whose parts make no more than these steps, which are lessened, by no fewer than [`Walk2`] makes.
+fn brief(hash: &mut Hash2, term: Term<'_>, steps: &mut usize) -> Option<()> {
+    let view = term.view();
+    match view {
+        View::Bits(bits) => {
+            *steps = steps.checked_sub(bit_steps(bits))?;
+            with_bits(bits, |bits| hash.bits(bits));
+        }
+        View::Cons(mut cell) => loop {
+            *steps = steps.checked_sub(2)?;
+            match byte_of(cell.head()) {
+                Some(byte) => hash.string_byte(byte),
+                None => {
+                    hash.string_end();
+                    brief(hash, cell.head(), steps)?;
+                }
+            }
+            match cell.tail().as_cons() {
+                Some(next) => cell = next,
+                None => {
+                    hash.string_end();
+                    return brief(hash, cell.tail(), steps);
+                }
+            }
+        },
+        View::Tuple(tuple) => {
+            *steps = steps.checked_sub(2 * tuple.arity() + 1)?;
+            hash.tuple(tuple.arity() as u32);
+            for element in tuple.elements() {
+                brief(hash, *element, steps)?;
+            }
+        }
+        _ => return leaf(hash, view).then_some(()),
+    }
+    Some(())
+}
+
+/// Feeds a term that is one step, whatever its size.
+#[inline]
+fn leaf(hash: &mut Hash2, view: View<'_>) -> bool {
+    match view {
+        View::Atom(atom) => hash.atom(atom.hash()),
+        View::Nil => hash.nil(),
+        View::Small(value) => hash.small(value),
+        View::Big(big) => hash.integer(IntRef::new(big.is_negative(), big.limbs())),
+        View::Float(value) => hash.float(value),
+        View::Pid(pid) => hash.pid(pid.number() as u32),
+        View::Port(port) => hash.port(port.0),
+        View::Ref(r) => hash.reference(r.numbers()[0]),
+        View::External(it) => match external(it) {
+            Identifier::Pid(number) => hash.pid(number),
+            Identifier::Port(number) => hash.port(number),
+            Identifier::Ref(number) => hash.reference(number),
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// Steps that a bitstring is besides the one that every term is.
+#[inline]
+fn bit_steps(bits: Bits<'_>) -> usize {
+    /// Bytes of a binary that are one step; a binary is one, too.
+    const BYTES_PER_STEP: usize = 12;
+    match bits.bit_len() {
+        0 => 0,
+        _ => (bits.byte_len() / BYTES_PER_STEP).max(1),
+    }
+}
+
 /// A hash of `erlang:phash2/1,2` in the making, without the terms that are still to be walked.
 pub struct Paused {
     hash: Hash2,
@@ -205,22 +287,12 @@ impl<'h> Walk2<'h> {
     }
 
     fn bits(&mut self, bits: Bits<'h>) {
-        /// Bytes of a binary that are one step; a binary is one, too.
-        const BYTES_PER_STEP: usize = 12;
-        let steps = (bits.byte_len() / BYTES_PER_STEP).max(1);
-        self.steps -= if bits.bit_len() == 0 { 0 } else { steps as i64 };
+        self.steps -= bit_steps(bits) as i64;
         with_bits(bits, |bits| self.hash.bits(bits));
     }
 
     fn term(&mut self, term: Term<'h>) {
         match term.view() {
-            View::Atom(atom) => self.hash.atom(atom.hash()),
-            View::Nil => self.hash.nil(),
-            View::Small(value) => self.hash.small(value),
-            View::Big(big) => self
-                .hash
-                .integer(IntRef::new(big.is_negative(), big.limbs())),
-            View::Float(value) => self.hash.float(value),
             View::Bits(bits) => self.bits(bits),
             View::Cons(cell) => self.list(cell),
             View::Tuple(tuple) => {
@@ -237,14 +309,10 @@ impl<'h> Walk2<'h> {
             }
             View::Map(map) => self.map(map),
             View::Fun(fun) => self.fun(fun),
-            View::Pid(pid) => self.hash.pid(pid.number() as u32),
-            View::Port(port) => self.hash.port(port.0),
-            View::Ref(r) => self.hash.reference(r.numbers()[0]),
-            View::External(it) => match external(it) {
-                Identifier::Pid(number) => self.hash.pid(number),
-                Identifier::Port(number) => self.hash.port(number),
-                Identifier::Ref(number) => self.hash.reference(number),
-            },
+            other => {
+                let is_leaf = leaf(&mut self.hash, other);
+                debug_assert!(is_leaf, "all others have parts");
+            }
         }
     }
 

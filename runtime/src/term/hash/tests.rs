@@ -1,6 +1,6 @@
 //! Tests hashes against OTP 29.
 
-use super::{internal_hash, phash, phash2};
+use super::{BRIEF_STEPS, brief_phash2, internal_hash, phash, phash2, phash2_some};
 use crate::external::{DecodeOptions, decode};
 use crate::heap::Heap;
 
@@ -10,7 +10,7 @@ const TABLE: &str = include_str!("../../../tests/golden/hashes.txt");
 
 #[test]
 fn hashes_are_those_of_otp() {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut brief) = (Vec::new(), 0);
     for line in TABLE.lines() {
         let columns: Vec<&str> = line.split(' ').collect();
         let bytes: Vec<u8> = (0..columns[0].len())
@@ -25,6 +25,13 @@ fn hashes_are_those_of_otp() {
             (u64::from(phash(term)) + 1).to_string(),
             internal_hash(term).to_string(),
         ];
+        if let Some(hash) = brief_phash2(term) {
+            brief += 1;
+            assert_eq!(hash.to_string(), got[0], "{line}");
+            let mut steps = BRIEF_STEPS as i64;
+            assert!(phash2_some(term, None, &mut steps).is_ok(), "{line}");
+            assert!(steps > 0, "{line} makes as many steps as are charged for");
+        }
         for (got, want) in got.iter().zip(&columns[1..]) {
             if got != want && *want != "-" {
                 wrong.push(format!("{got} for {line}"));
@@ -38,4 +45,9 @@ fn hashes_are_those_of_otp() {
         wrong.join("\n")
     );
     assert!(TABLE.lines().count() > 500, "the table is there");
+    assert!(brief > 300, "{brief} are brief");
+    let long = Heap::new(4096);
+    let bytes = |len| long.off_heap_binary(vec![7; len]);
+    assert!(brief_phash2(bytes(12 * BRIEF_STEPS - 1)).is_some());
+    assert_eq!(brief_phash2(bytes(12 * BRIEF_STEPS)), None);
 }

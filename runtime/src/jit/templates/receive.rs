@@ -1,0 +1,51 @@
+//! Templates of receives: messages are passed over in line (J6), as far as a walk goes (`process/mailbox/queue.rs`). The
+//! helpers do the rest.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use super::{RAX, RBX, store_at};
+use crate::code::op::{Op, read};
+use crate::jit::compile::Compiler;
+use crate::process::offset::{IS_EXAMINING, PASSED, SAVE, WALK, WALK_END};
+use crate::process::{Mailbox, order};
+use crate::term::CodeAddress;
+
+pub(super) fn loop_rec(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRec) {
+    // Each look is a step of the order of the run.
+    if order::is_asked() {
+        return c.helper(pc, Op::LoopRec, i);
+    }
+    let other = c.cold_helper(pc, Op::LoopRec, i);
+    dynasm!(c.a
+        ; .arch x64
+        ; test r14, r14
+        ; jle =>other
+        ; mov rax, [r13 + WALK]
+        ; cmp rax, [r13 + WALK_END]
+        ; jae =>other
+        ; mov BYTE [r13 + IS_EXAMINING], 1
+        ; mov rax, [rax + Mailbox::TERM as i32]
+    );
+    store_at(c, RBX, 0, RAX);
+}
+
+pub(super) fn loop_rec_end(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRecEnd) {
+    if order::is_asked() {
+        return c.helper(pc, Op::LoopRecEnd, i);
+    }
+    let other = c.cold_helper(pc, Op::LoopRecEnd, i);
+    let again = c.label(i.again());
+    dynasm!(c.a
+        ; .arch x64
+        ; mov rax, [r13 + WALK]
+        ; cmp rax, [r13 + WALK_END]
+        ; jae =>other
+        ; add rax, BYTE Mailbox::SLOT_BYTES as i8
+        ; mov [r13 + WALK], rax
+        ; inc QWORD [r13 + SAVE]
+        ; inc DWORD [r13 + PASSED]
+        ; mov BYTE [r13 + IS_EXAMINING], 0
+        ; dec r14
+        ; jmp =>again
+    );
+}
