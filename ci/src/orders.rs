@@ -28,15 +28,15 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What `cargo xtask test` runs: other programs at each commit, and the same ones whenever it is tested.
-    pub(crate) fn of_test() -> Result<Self> {
-        const TESTED: u64 = 10;
-        Ok(Self {
-            programs: TESTED,
-            first: run::commits()? * TESTED,
+    /// What `cargo xtask test` runs: the same programs at each commit. Others are for `cargo xtask nightly`: what they find
+    /// is a fault of explorations, and most often an older one than the change that is tested.
+    pub(crate) fn of_test() -> Self {
+        Self {
+            programs: 10,
+            first: 1,
             runs: 300,
             beamline: None,
-        })
+        }
     }
 }
 

@@ -79,7 +79,7 @@ fn of_otp(needs: &Needs) -> Result<Vec<Part<'_>>> {
             differ::main(&differ::Options::of_test()?)
         }),
         part("orders of random programs", || {
-            orders::main(&orders::Options::of_test()?)
+            orders::main(&orders::Options::of_test())
         }),
     ]);
     let [each, random] = replays::Options::of_test()?;

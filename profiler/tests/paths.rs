@@ -8,7 +8,7 @@ use beamline_formats::{name, random};
 use serde_json::Value;
 
 mod place;
-use place::Place;
+use place::{Place, has_elixir};
 
 /// Calls and words of each path, the oldest function first.
 type Costs = BTreeMap<Vec<String>, (u64, i64)>;
@@ -279,4 +279,89 @@ fn check_totals(report: &Value, costs: &Costs, case: &str) {
             "{function}, {case}"
         );
     }
+}
+
+/// Calls and all reductions with callees of a function, of a recorded program.
+fn totals_of(place: &Place, program: &str, function: &str) -> (u64, u64) {
+    place.printed(&[
+        "record",
+        "--events",
+        "calls,returns,reductions",
+        "-o",
+        "run.stream",
+        "--",
+        program,
+    ]);
+    let report = place.report("run.stream");
+    let rows = report["by_total"].as_array().expect("functions");
+    let row = rows
+        .iter()
+        .find(|row| row["function"] == function)
+        .expect("it was called");
+    let number = |field: &str| row[field].as_u64().expect("a number");
+    (number("calls"), number("total_reductions"))
+}
+
+/// Reductions of each loop of the programs below: less than all of them, and much more than all else.
+const LOOP: u64 = 200_000;
+
+#[test]
+fn a_function_between_two_calls_of_a_library_function_has_what_it_called() {
+    let source = format!(
+        "-module(work).
+-export([main/0]).
+main() -> lists:foreach(fun(Order) -> order(Order) end, [1, 2]), dispatch(fun first/0).
+order(Order) -> lists:foreach(fun(Item) -> item(Item + Order) end, [1, 2]), ok.
+item(N) -> burn({LOOP}), N.
+dispatch(Step) -> Step().
+first() -> R = dispatch(fun second/0), {{1, R}}.
+second() -> burn({LOOP}), R = dispatch(fun third/0), {{2, R}}.
+third() -> burn({LOOP}), 3.
+burn(0) -> ok;
+burn(N) -> burn(N - 1).
+"
+    );
+    let Some(place) = Place::new(&source) else {
+        return;
+    };
+    for (function, calls, loops) in [
+        ("work:main/0", 1, 6),
+        ("work:order/1", 2, 4),
+        ("work:item/1", 4, 4),
+        ("work:dispatch/1", 3, 2),
+        ("work:first/0", 1, 2),
+        ("work:third/0", 1, 1),
+        ("work:burn/1", 6 * (LOOP + 1), 6),
+    ] {
+        let (called, reductions) = totals_of(&place, "work.erl", function);
+        assert_eq!(called, calls, "{function}");
+        assert_eq!(reductions / LOOP, loops, "{function}: {reductions}");
+    }
+    place.printed(&["export", "--to", "folded", "run.stream", "-o", "run.folded"]);
+    let folded = std::fs::read_to_string(place.file("run.folded")).expect("it was written");
+    let is_meant = |line: &str| {
+        line.contains("work:order/1;lists:foreach/2;") && line.contains(";work:item/1;work:burn/1 ")
+    };
+    assert!(folded.lines().any(is_meant), "{folded}");
+}
+
+#[test]
+fn a_script_of_elixir_has_its_functions_with_what_they_called() {
+    let Some(place) = Place::new("") else { return };
+    if !has_elixir() {
+        return;
+    }
+    let script = format!(
+        "defmodule Shop do
+  def total(ids), do: ids |> Enum.map(&price/1) |> Enum.sum()
+  def price(n), do: spin(n * {LOOP})
+  defp spin(0), do: 1
+  defp spin(n), do: spin(n - 1)
+end
+IO.puts(Shop.total([1, 2, 3]))
+"
+    );
+    place.write("shop.exs", &script);
+    let (calls, reductions) = totals_of(&place, "shop.exs", "Shop.total/1");
+    assert_eq!((calls, reductions / LOOP), (1, 6), "{reductions}");
 }
