@@ -349,25 +349,23 @@ impl Meter {
             let to = self.flat_node(account);
             return self.remember(from, called, to);
         }
+        let row = returns_to.and_then(|below| {
+            let row = self.arena.row_to(from, account.id)?;
+            Some((below, row))
+        });
+        let is_row_there = returns_to.is_none_or(|below| self.is_row_from(below));
         let mut tree = Tracks(&self.arena);
-        let row = match returns_to {
-            Some(_) => self.arena.row_to(from, account.id),
-            None => None,
+        let to = match row {
+            Some((_, row)) if is_row_there => row.node,
+            // From where the row was called in truth, it may lead to other nodes.
+            Some((below, row)) => row.functions.into_iter().fold(below, |at, called| {
+                self.transitions.call(&mut tree, at, called)
+            }),
+            None => self.transitions.call(&mut tree, from, called),
         };
-        let (to, is_certain) = match (row, returns_to) {
-            (Some(row), Some(below)) if !self.is_row_from(below) => {
-                // From where the row was called in truth, it may lead to other nodes.
-                let mut at = below;
-                for called in row.functions {
-                    at = self.transitions.call(&mut tree, at, called);
-                }
-                (at, false)
-            }
-            (Some(row), _) => (row.node, true),
-            (None, _) => (self.transitions.call(&mut tree, from, called), true),
-        };
-        match is_certain && returns_to.is_none_or(|below| self.is_row_from(below)) {
+        match is_row_there {
             true => self.remember(from, called, to),
+            // What is returned to is no part of what compiled code looks up.
             false => self.arena.address(to),
         }
     }

@@ -177,16 +177,6 @@ impl Wide {
         self.bitwise(other, |a, b| a ^ b, |a, b| a ^ b)
     }
 
-    /// `bnot self`, which is `-self - 1`.
-    #[inline(always)]
-    #[must_use]
-    pub fn bnot(self) -> Option<Self> {
-        match self.neg {
-            true => Some(Self::new(false, self.mag - 1)),
-            false => Some(Self::new(true, self.mag.checked_add(1)?)),
-        }
-    }
-
     /// `self bsl bits`; `None` of more than 128 bits.
     #[inline(always)]
     #[must_use]
