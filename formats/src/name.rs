@@ -235,9 +235,40 @@ pub fn time(ns: u64) -> String {
     }
 }
 
+/// Bytes in the unit in which they are a short number.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut unit, mut tenths) = ("B", bytes.saturating_mul(10));
+    for larger in units {
+        if tenths < 10_240 {
+            break;
+        }
+        (unit, tenths) = (larger, tenths / 1024);
+    }
+    match unit {
+        "B" => format!("{bytes} B"),
+        _ => format!("{}.{} {unit}", tenths / 10, tenths % 10),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, expect) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1_300_000, "1.2 MiB"),
+            (67_108_864, "64.0 MiB"),
+            (3 << 40, "3.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), expect);
+        }
+    }
 
     #[test]
     fn numbers_have_groups_of_three_digits() {

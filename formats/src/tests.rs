@@ -5,6 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use proptest::prelude::ProptestConfig;
+
 use crate::export::{self, Selection, Target};
 use crate::flamegraph::{self, Difference, Drawing, Shape, Threshold, Width};
 use crate::histogram::{By, Histograms, Of, Request};
@@ -131,6 +133,11 @@ fn damage(bytes: &mut [u8], random: &mut Numbers, from: usize, length: usize) {
     }
 }
 
+/// Damaged files in a test: 2,048, or more by `PROPTEST_CASES`.
+fn rounds() -> usize {
+    8 * ProptestConfig::default().cases as usize
+}
+
 #[test]
 fn reports_of_a_damaged_recording_are_errors_or_results() {
     let sample = sample::varied();
@@ -146,7 +153,8 @@ fn reports_of_a_damaged_recording_are_errors_or_results() {
     let used: Vec<usize> = (0..whole.len() / PAGE).filter(is_used).collect();
     let (mut random, mut seen) = (Numbers(7), Seen::default());
     let whole_recording = sample.open();
-    for round in 0..10_000 {
+    let rounds = rounds();
+    for round in 0..rounds {
         let at = used[random.below(used.len())] * PAGE;
         let mut page = whole[at..][..PAGE].to_vec();
         damage(&mut page, &mut random, 0, PAGE);
@@ -160,7 +168,8 @@ fn reports_of_a_damaged_recording_are_errors_or_results() {
             .expect("writable");
     }
     let Seen { errors, results } = seen;
-    assert!(errors > 10_000 && results > 10_000, "{errors} {results}");
+    let least = rounds as u64;
+    assert!(errors > least && results > least, "{errors} {results}");
 }
 
 #[test]
@@ -178,7 +187,7 @@ fn reports_of_a_damaged_stream_are_errors_or_results() {
         seen.all(&path, &whole_recording, length);
     }
     let mut random = Numbers(9);
-    for round in 0..10_000 {
+    for round in 0..rounds() {
         let mut bytes = whole.clone();
         damage(&mut bytes, &mut random, 0, whole.len());
         fs::write(&path, &bytes).expect("writable");

@@ -141,12 +141,26 @@ struct ProfileArgs {
     /// loaded, the exit code is 2.
     #[arg(long = "pattern", value_name = "PATTERN")]
     patterns: Vec<Pattern>,
+    /// Measure no call paths, and print the table as OTP's tprof does: without the column of costs with callees. Costs less
+    /// where a program has many call paths.
+    #[arg(long, conflicts_with_all = ["flamegraph", "json", "output"])]
+    flat: bool,
     #[command(flatten)]
     span: SpanArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
     run: RunArgs,
+}
+
+impl ProfileArgs {
+    /// Whether call paths are measured: for files, and for the costs with callees, which calls alone do not have.
+    fn needs_call_tree(&self) -> bool {
+        let output = &self.output;
+        let files = [&output.flamegraph, &output.json, &output.output];
+        let has_file = files.into_iter().any(Option::is_some);
+        has_file || (self.kind != Type::CallCount && !self.flat)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -169,9 +183,10 @@ struct OutputArgs {
     /// [default: 30 on a terminal, else all].
     #[arg(long, value_name = "N|all")]
     top: Option<Top>,
-    /// Sort the table by module, function, calls, measurement (or time, words), per_call or
-    /// percent. The largest row comes last, where a terminal shows it. With :desc, it comes first [default: percent; a
-    /// recording has its functions as this table only with --sort or --by].
+    /// Sort the table by module, function, calls, measurement (or time, words), per_call, percent, or total (the measurement
+    /// with that of all callees). The largest row comes last, where a terminal shows it. With :desc, it comes first [default:
+    /// percent; total where --scope leaves functions out; a recording has its functions as this table only with --sort or
+    /// --by].
     #[arg(long, value_name = "COLUMN[:asc|:desc]")]
     sort: Option<Sort>,
     /// Print one table for all processes, or a table for each process or kind of process [default: total].
@@ -322,9 +337,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
     let request = Request {
         kind: args.kind,
         patterns: args.patterns.clone(),
-        call_tree: args.output.flamegraph.is_some()
-            || args.output.json.is_some()
-            || args.output.output.is_some(),
+        call_tree: args.needs_call_tree(),
         span: args.span.span(),
         folder: PathBuf::new(),
         libraries: Libraries::default(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use beamline_formats::name::{thousands, time};
+use beamline_formats::name::{size, thousands, time};
 use beamline_formats::ring::Recording;
 
 use crate::report;
@@ -33,22 +33,6 @@ pub(crate) fn tell(file: &Path) -> u64 {
     tally.records
 }
 
-/// Bytes in the unit in which they are a short number.
-fn size(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let (mut unit, mut tenths) = ("B", bytes.saturating_mul(10));
-    for larger in units {
-        if tenths < 10_240 {
-            break;
-        }
-        (unit, tenths) = (larger, tenths / 1024);
-    }
-    match unit {
-        "B" => format!("{bytes} B"),
-        _ => format!("{}.{} {unit}", tenths / 10, tenths % 10),
-    }
-}
-
 /// A file's name as a shell takes it.
 fn quoted(file: &Path) -> String {
     let text = file.display().to_string();
@@ -64,17 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_short_and_names_can_be_typed() {
-        for (bytes, expect) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (1_300_000, "1.2 MiB"),
-            (67_108_864, "64.0 MiB"),
-            (3 << 40, "3.0 TiB"),
-        ] {
-            assert_eq!(size(bytes), expect);
-        }
+    fn names_can_be_typed() {
         for (name, expect) in [
             ("a/run-2.ring", "a/run-2.ring"),
             ("my run", "'my run'"),

@@ -99,7 +99,7 @@ pub struct Options {
     pub scope: Option<Scope>,
     /// The most rows of a table; none: those for which a terminal has room, or all.
     pub top: Option<Top>,
-    /// The order of the table's rows; none: by their share.
+    /// The order of the table's rows; none: [`Sort::of_view`].
     pub sort: Option<Sort>,
     /// One table or one for each process; none: one.
     pub by: Option<By>,
@@ -168,11 +168,13 @@ impl Options {
 
     /// The tables of a profile.
     pub(crate) fn tables<'p>(&self, profile: &'p Profile) -> Tables<'p> {
+        let view = self.view(profile);
+        let sort = self.sort.unwrap_or_else(|| Sort::of_view(profile, &view));
         Tables {
             profile,
             by: self.by.unwrap_or_default(),
-            sort: self.sort.unwrap_or_default(),
-            view: self.view(profile),
+            sort,
+            view,
         }
     }
 

@@ -87,7 +87,7 @@ fn tables_have_the_program_and_files_have_all() {
         "{text}"
     );
     assert!(rows[rows.len() - 2].starts_with("work:'-main/0-"), "{text}");
-    assert!(!text.contains("lists:"), "{text}");
+    assert!(!text.contains("\nlists:"), "{text}");
     let json = place.json("a.json");
     assert!(calls(&json, "lists", "seq", 2).is_some());
     for (module, origin) in [("work", "app"), ("lists", "otp"), ("erlang", "otp")] {
@@ -102,7 +102,7 @@ fn tables_have_the_program_and_files_have_all() {
     );
     assert_eq!(place.printed(&["report", "p"]), text);
     let one = place.printed(&["report", "p", "--scope", "lists", "--top", "1"]);
-    assert_eq!(one.lines().count(), 5, "{one}");
+    assert_eq!(one.lines().count(), 8, "{one}");
     assert!(one.contains("functions more: see --top all)"), "{one}");
 
     // Who has chosen functions sees them, wherever they are from.
@@ -111,6 +111,42 @@ fn tables_have_the_program_and_files_have_all() {
         text.contains("lists:seq/2") && !text.contains("out of scope"),
         "{text}"
     );
+}
+
+const CALLS_LIBRARIES: &str = "\
+-module(work).
+-export([main/0]).
+main() -> inner(200), outer(200).
+outer(N) -> [lists:sort(lists:seq(N, 1, -1)) || _ <- lists:seq(1, N)].
+inner(N) -> lists:seq(1, N), ok.
+";
+
+#[test]
+fn the_program_s_functions_have_what_their_callees_cost() {
+    let Some(place) = Place::new(CALLS_LIBRARIES) else {
+        return;
+    };
+    for kind in ["call_time", "call_memory"] {
+        let (text, _, _) = tables(&place, &["--type", kind], &["work.erl"]);
+        let rows: Vec<&str> = text.lines().collect();
+        let head = rows.first().expect("a head");
+        assert!(head.contains("  TOTAL ("), "{text}");
+        // The function in which libraries do the work is the last but one, behind those that cost less.
+        let last = rows[rows.len() - 2];
+        assert!(last.starts_with("work:main/0 "), "{text}");
+        let number = |row: &str| {
+            row.rsplit_once(' ')
+                .and_then(|(_, last)| last.parse::<u64>().ok())
+        };
+        let total = number(last).expect("a number");
+        let outer = rows.iter().find(|row| row.starts_with("work:outer/1 "));
+        let of_outer = outer.and_then(|row| number(row)).expect("a number");
+        assert!(of_outer > total / 2 && of_outer <= total, "{text}");
+        // The functions out of scope that cost most are named.
+        assert!(text.contains("\n  of these, "), "{text}");
+        let (flat, _, _) = tables(&place, &["--type", kind, "--flat"], &["work.erl"]);
+        assert!(!flat.contains("TOTAL"), "{flat}");
+    }
 }
 
 #[test]
@@ -365,4 +401,56 @@ add(N, Sum) -> add(N - 1, Sum + N).
         kinds.contains("****** 40 processes work:task/2  --  100.00% of total"),
         "{kinds}"
     );
+}
+
+const LEAVES: &str = "\\
+-module(work).
+-export([main/0, request/1, tracer/0, holder/1]).
+main() ->
+    [request(N) || N <- lists:seq(1, 50)],
+    Holder = spawn(?MODULE, holder, [self()]),
+    receive {Holder, ready} -> ok end,
+    ets:new(things, [named_table]),
+    ets:insert(things, [{N, N} || N <- lists:seq(1, 1000)]).
+request(_) ->
+    Tracer = spawn(fun tracer/0),
+    Tracer ! seen,
+    {Pid, Ref} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.
+tracer() -> receive seen -> tracer(); stop -> ok end.
+holder(Parent) ->
+    Heads = [binary:part(binary:copy(<<N>>, 100000), 0, 80) || N <- lists:seq(1, 5)],
+    garbage_collect(),
+    Parent ! {self(), ready},
+    receive stop -> Heads end.
+";
+
+#[test]
+fn a_report_says_who_is_left_at_the_end_and_holds_which_memory() {
+    let Some(place) = Place::new(LEAVES) else {
+        return;
+    };
+    place.printed(&["record", "-o", "a.stream", "--", "work.erl"]);
+    place.printed(&["report", "a.stream", "--json", "a.json"]);
+    let json = place.json("a.json");
+    let left = |started_in: &str| {
+        let mut rows = json["left"].as_array().expect("a list").iter();
+        let row = rows.find(|row| row["started_in"] == started_in);
+        row.unwrap_or_else(|| panic!("{started_in}: {}", json["left"]))
+    };
+    let tracers = left("work:request/1");
+    assert_eq!(
+        (&tracers["processes"], &tracers["kind"]),
+        (&50.into(), &"work:'-request/1-fun-0-'/0".into())
+    );
+    let holder = left("work:main/0");
+    assert_eq!(holder["kind"], "work:holder/1");
+    assert_eq!(
+        (&holder["binaries"], &holder["largest_binary"]),
+        (&5.into(), &100_000.into())
+    );
+    assert_eq!(holder["binary_bytes"], 500_000);
+    let mut tables = json["tables"].as_array().expect("a list").iter();
+    let things = tables.find(|table| table["name"] == "things");
+    assert_eq!(things.expect("it is there")["objects"], 1000);
 }

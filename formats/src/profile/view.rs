@@ -111,6 +111,15 @@ pub struct Rest {
 }
 
 impl Rest {
+    /// So many of the functions out of scope are named: the dearest.
+    pub(crate) const NAMED: usize = 3;
+
+    /// The name of one of the functions, below [`Rest::text`].
+    #[must_use]
+    pub(crate) fn named(function: &str) -> String {
+        format!("  of these, {function}")
+    }
+
     /// Adds a function.
     pub fn add(&mut self, calls: u64, value: u64) {
         self.functions += 1;

@@ -14,6 +14,7 @@ use super::blocks::{Block, Blocks, Hold, Natives, Unfinished};
 use super::counter::Counted;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
+use super::living::{Left, Living, TableLeft};
 use super::losses::Losses;
 use super::names::Names;
 use super::part::Part;
@@ -219,6 +220,7 @@ pub(crate) struct Callers {
     last_ns: u64,
     natives: Natives,
     blocks: Blocks,
+    living: Living,
 }
 
 impl Sink for Callers {
@@ -241,6 +243,7 @@ impl Callers {
             last_ns: 0,
             natives: Natives::of(recording),
             blocks: Blocks::default(),
+            living: Living::new(recording),
         }
     }
 
@@ -266,8 +269,8 @@ impl Callers {
         self.last
     }
 
-    /// A collection begins or ends.
-    fn collection(&mut self, record: &Record<'_>) {
+    /// A record that tells nothing of what its process does.
+    fn other(&mut self, record: &Record<'_>) {
         let now = record.time_ns;
         match record.event {
             Event::GcMinorStart { .. } | Event::GcMajorStart { .. } => {
@@ -278,6 +281,9 @@ impl Callers {
             }
             _ => {}
         }
+        let caller = self.known.get(&record.subject).map(|at| &self.all[*at].1);
+        let path = caller.map(|caller| caller.paths.path(caller.current()));
+        self.living.add(record, path.into_iter().flatten());
     }
 
     /// What a process pays for with this record, if that began before `begin_ns`.
@@ -318,7 +324,7 @@ impl Callers {
     pub(crate) fn add(&mut self, record: &Record<'_>) {
         self.last_ns = record.time_ns;
         let Some(does) = does_after(&record.event) else {
-            self.collection(record);
+            self.other(record);
             return;
         };
         let (has_slices, has_reductions) = (self.has_slices, self.has_reductions);
@@ -337,16 +343,21 @@ impl Callers {
         }
         match record.event {
             Event::Call { function } => {
+                self.living.called(function);
                 caller.rows.call(&mut caller.paths, function);
                 caller.entered(natives);
             }
             Event::TailCall { function } => {
+                self.living.called(function);
                 caller.rows.tail_call(&mut caller.paths, function);
                 caller.entered(natives);
             }
             Event::Return { .. } => caller.rows.leave(1),
             Event::Unwind { calls } => caller.rows.leave(calls),
-            Event::Exit { .. } => caller.rows.leave(u64::MAX),
+            Event::Exit { .. } => {
+                self.living.add(record, std::iter::empty());
+                caller.rows.leave(u64::MAX);
+            }
             // At its very end a process tells none.
             Event::Out { reductions, .. } if has_reductions && reductions > 0 => {
                 caller.reductions(reductions);
@@ -366,6 +377,12 @@ impl Callers {
             }
             _ => {}
         }
+    }
+
+    /// The processes and tables that are left at the end.
+    pub(super) fn left(&self, recording: &Recording) -> (Vec<Left>, Vec<TableLeft>) {
+        let names = recording.names();
+        (self.living.left(names), self.living.tables(names))
     }
 
     /// What held ordinary schedulers for long.

@@ -408,6 +408,12 @@ events! {
     /// next message of the same sender. The number grows in its place for about a millisecond, to 256 at most, and the
     /// record may have the time of an earlier one of that millisecond. The upper 32 bits are the number's complement.
     116 = OrderAgain, "order_again", Order, { times: u64 };
+    /// A collection that has just ended has left it so many bytes in binaries outside its heap, in so many of them, of which
+    /// the largest has so many bytes. It is not recorded for who has none. Where a minor collection leaves many, they are not
+    /// looked at: `count` and `largest` are 0, and a binary counts as often as it is referred to.
+    119 = GcBinaries, "gc_binaries", Gc, { bytes: u64, count: u64, largest: u64 };
+    /// At the end of the recording it owns the ETS table of this name, of so many words, with so many objects.
+    120 = Table, "table", Gc, { name: NameId, words: u64, objects: u64 };
 }
 
 impl Event<'_> {

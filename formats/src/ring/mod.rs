@@ -23,6 +23,7 @@ mod event;
 mod id;
 mod in_transit;
 mod layout;
+mod living;
 mod losses;
 mod map;
 mod names;

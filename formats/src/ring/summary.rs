@@ -1,5 +1,6 @@
 //! The summary of a recording: what a person wants to know first.
 
+mod left;
 mod shown;
 
 pub use shown::Shown;
@@ -17,6 +18,7 @@ use super::counter;
 use super::counters::{Counters, Sums};
 use super::event::{Event, Group, Kind};
 use super::id::{Id, NameId};
+use super::living::{Left, TableLeft};
 use super::losses::Losses;
 use super::pass::{Read, Sink};
 use super::reader::{Record, Recording};
@@ -156,6 +158,12 @@ pub struct Summary {
     pub queues: Vec<Longest>,
     /// System events: of each kind those with the largest numbers.
     pub system: Vec<Longest>,
+    /// The processes that are left at the end, those that hold most memory first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    /// The ETS tables that are left at the end, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableLeft>,
     /// The counter values, if the recording has any.
     pub counters: Option<Counters>,
 }
@@ -398,6 +406,7 @@ impl Summary {
             None => callers.in_native(recording.names()),
             Some(_) => Vec::new(),
         };
+        let (left, tables) = callers.left(recording);
         let (profile, counted) = callers.finish(recording, losses.since_ns);
         let mut sums = Sums::default();
         seen.iter().for_each(|seen| sums.add(&seen.sums));
@@ -450,6 +459,8 @@ impl Summary {
             slices: longest(recording, top, |seen| seen.long_slices.all.clone(), seen),
             queues: queues(recording, top, seen),
             system: system(recording, top, seen),
+            left,
+            tables,
             counters: Counters::of(recording, &sums, &profile, &counted, top),
         };
         Ok((summary, profile))

@@ -3,8 +3,10 @@
 //! Source: `tprof.erl`, `inspect/3` and `format/2`, OTP 29. Differs: `tprof` leaves equal rows in the order of a map;
 //! here they are in the order of module, function and arity. Tables of processes name what each process is, and are in the
 //! order of their shares, as rows are. A [`View`] that leaves functions out adds rows with their
-//! totals, and on a terminal the functions are the last column.
+//! totals, and on a terminal the functions are the last column. A profile with call paths has one column more, at the end: what
+//! a function cost with all that it called.
 
+mod callees;
 mod waits;
 
 use std::cmp::Reverse;
@@ -14,8 +16,9 @@ use std::str::FromStr;
 
 use crate::name;
 use crate::names::names;
-use crate::profile::{Cost, LeftOut, Profile, Rest, Type, View};
+use crate::profile::{Cost, LeftOut, Profile, Rest, Scope, Type, View};
 
+use callees::WithCallees;
 pub use waits::DirtyWaits;
 
 /// Whose calls make one table.
@@ -49,6 +52,8 @@ pub enum Column {
     /// The share of all that was measured.
     #[default]
     Percent,
+    /// The measurement with that of all callees.
+    Total,
 }
 
 /// A column and a direction; rows ascend unless said otherwise, so that the largest come last.
@@ -72,10 +77,11 @@ impl FromStr for Sort {
             "measurement" | "time" | "words" => Column::Measurement,
             "measurement_per_call" | "per_call" => Column::MeasurementPerCall,
             "percent" => Column::Percent,
+            "total" => Column::Total,
             other => {
                 return Err(format!(
                     "'{other}' is not a column; the columns are module, function, calls, \
-                     measurement (or time, words), per_call, percent"
+                     measurement (or time, words), per_call, percent, total"
                 ));
             }
         };
@@ -88,12 +94,58 @@ impl FromStr for Sort {
     }
 }
 
-/// What one profile line measures, in the table's unit: calls, microseconds or words.
-fn measurement(kind: Type, cost: Cost) -> u64 {
-    match kind {
-        Type::CallCount => cost.calls,
-        Type::CallTime => cost.time_ns / 1_000,
-        Type::CallMemory => cost.words,
+impl Sort {
+    /// The order of a table for which none is chosen. Where a scope hides the functions that do the work, those that it shows
+    /// are told apart by what they had others do.
+    #[must_use]
+    pub fn of_view(profile: &Profile, view: &View) -> Sort {
+        let has_totals = WithCallees::is_known(profile);
+        let column = match has_totals && view.scope != Scope::All {
+            true => Column::Total,
+            false => Column::default(),
+        };
+        Sort {
+            column,
+            descending: false,
+        }
+    }
+}
+
+/// What the rows of a table measure, and in which unit.
+#[derive(Clone, Copy, Debug)]
+struct Measure {
+    kind: Type,
+    /// So much of a row's value is one of the table's unit.
+    unit: u64,
+}
+
+impl Measure {
+    /// Times of a profile without call paths are cut to microseconds one by one, as `tprof` does. With call paths, sums are:
+    /// no function has more with its callees than all together.
+    fn of(profile: &Profile, kind: Type) -> Measure {
+        let is_exact = kind == Type::CallTime && WithCallees::is_known(profile);
+        Measure {
+            kind,
+            unit: if is_exact { 1_000 } else { 1 },
+        }
+    }
+
+    /// What a cost adds to a row.
+    fn value(self, cost: Cost) -> u64 {
+        match self.kind {
+            Type::CallCount => cost.calls,
+            Type::CallTime => cost.time_ns / (1_000 / self.unit),
+            Type::CallMemory => cost.words,
+        }
+    }
+
+    /// As it stands in the table.
+    fn text(self, value: u64) -> String {
+        (value / self.unit).to_string()
+    }
+
+    fn per_call(self, value: u64, calls: u64) -> f64 {
+        ratio(value, calls.saturating_mul(self.unit))
     }
 }
 
@@ -102,6 +154,8 @@ struct Row {
     function: usize,
     calls: u64,
     value: u64,
+    /// Its value with those of all callees, where call paths are known.
+    total: Option<u64>,
 }
 
 /// The tables of a profile, ready to print with `{}`.
@@ -121,19 +175,23 @@ impl Tables<'_> {
     /// Rows of one table per group; `group` says which a count belongs to.
     fn rows(
         &self,
-        kind: Type,
+        measure: Measure,
         groups: usize,
         group: impl Fn(Option<u32>) -> usize,
     ) -> Vec<Vec<Row>> {
         let profile = self.profile;
+        let with_callees = WithCallees::of(profile, measure, &group);
         let mut counts: Vec<_> = profile
             .counts
             .iter()
             .map(|c| (group(c.process), c.function as usize, c.cost))
-            .filter(|(_, _, cost)| match kind {
+            .filter(|&(group, function, cost)| match measure.kind {
                 Type::CallCount | Type::CallTime => cost.calls > 0,
-                // A function that allocated nothing has no line, as in tprof.
-                Type::CallMemory => cost.words > 0,
+                // A function that allocated nothing has no line, as in tprof, unless those that it called did.
+                Type::CallMemory => {
+                    let total = with_callees.total(group, &profile.functions[function]);
+                    cost.words > 0 || total.is_some_and(|words| words > 0)
+                }
             })
             .collect();
         counts.sort_by(|a, b| {
@@ -142,7 +200,7 @@ impl Tables<'_> {
         });
         let mut tables = vec![Vec::<Row>::new(); groups];
         for (group, function, cost) in counts {
-            let value = measurement(kind, cost);
+            let value = measure.value(cost);
             match tables[group].last_mut() {
                 Some(row) if profile.functions[row.function] == profile.functions[function] => {
                     row.calls = row.calls.saturating_add(cost.calls);
@@ -152,6 +210,7 @@ impl Tables<'_> {
                     function,
                     calls: cost.calls,
                     value,
+                    total: with_callees.total(group, &profile.functions[function]),
                 }),
             }
         }
@@ -172,9 +231,18 @@ impl Tables<'_> {
             Column::Percent => {
                 rows.sort_by(|a, b| by_ratio(percent(a.value, total), percent(b.value, total)));
             }
+            Column::Total => rows.sort_by_key(|row| self.rank(row)),
         }
         if self.sort.descending {
             rows.reverse();
+        }
+    }
+
+    /// What makes a row one of the dearest: what it is sorted by, if that is a cost, or else its measurement.
+    fn rank(&self, row: &Row) -> (u64, u64) {
+        match (self.sort.column, row.total) {
+            (Column::Total, Some(total)) => (total, row.value),
+            _ => (row.value, 0),
         }
     }
 
@@ -185,66 +253,69 @@ impl Tables<'_> {
         scope.has(origin, &of.module, &of.name, of.arity)
     }
 
-    /// Takes the rows away that the view does not show; gives what they were together.
-    fn shown(&self, rows: &mut Vec<Row>) -> Vec<(LeftOut, Rest)> {
-        let mut out_of_scope = Rest::default();
-        rows.retain(|row| {
-            let is_shown = self.is_in_scope(row);
-            if !is_shown {
-                out_of_scope.add(row.calls, row.value);
-            }
-            is_shown
-        });
-        let mut more = Rest::default();
+    /// Takes the rows away that the view does not show; gives what they were together, and those of them to name.
+    fn shown(&self, rows: &mut Vec<Row>) -> Vec<(LeftOut, Rest, Vec<Row>)> {
+        let is_hidden = |row: &mut Row| !self.is_in_scope(row);
+        let mut hidden: Vec<Row> = rows.extract_if(.., is_hidden).collect();
+        let mut more = Vec::new();
         let top = self.view.top.unwrap_or(rows.len());
         if top < rows.len() {
-            rows.sort_by_key(|row| Reverse(row.value));
-            let cheaper = rows.drain(top..);
-            cheaper.for_each(|row| more.add(row.calls, row.value));
+            rows.sort_by_key(|row| Reverse(self.rank(row)));
+            more = rows.split_off(top);
             rows.sort_by_key(|row| &self.profile.functions[row.function]);
         }
-        let rests = [(LeftOut::ByScope, out_of_scope), (LeftOut::ByTop, more)];
-        let rests = rests.into_iter();
-        rests.filter(|(_, rest)| rest.functions > 0).collect()
+        let rest = |rows: &[Row]| {
+            let mut rest = Rest::default();
+            rows.iter().for_each(|row| rest.add(row.calls, row.value));
+            rest
+        };
+        let rests = [
+            (LeftOut::ByScope, rest(&hidden)),
+            (LeftOut::ByTop, rest(&more)),
+        ];
+        hidden.sort_by_key(|row| Reverse(row.value));
+        hidden.truncate(Rest::NAMED);
+        let rests = rests.into_iter().zip([hidden, Vec::new()]);
+        let rests = rests.map(|((left_out, rest), named)| (left_out, rest, named));
+        rests.filter(|(_, rest, _)| rest.functions > 0).collect()
     }
 
-    /// The cells of a line: the name, the calls and the rest.
-    fn line(kind: Type, name: String, calls: u64, value: u64, total: u64) -> Vec<String> {
-        let mut line = vec![name, calls.to_string()];
-        if label(kind).is_some() {
-            line.push(value.to_string());
-            line.push(two_decimals(ratio(value, calls)));
-        }
-        line.push(two_decimals(percent(value, total)));
-        line
-    }
-
-    fn table(&self, f: &mut fmt::Formatter<'_>, kind: Type, mut rows: Vec<Row>) -> fmt::Result {
-        let total = sum(&rows);
+    fn table(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        measure: Measure,
+        mut rows: Vec<Row>,
+    ) -> fmt::Result {
+        let whole = sum(&rows);
+        let columns = Columns {
+            measure,
+            whole,
+            has_totals: rows.iter().any(|row| row.total.is_some()),
+        };
         let rests = self.shown(&mut rows);
-        self.order(&mut rows, total);
+        self.order(&mut rows, whole);
         let mut lines: Vec<Vec<String>> = Vec::with_capacity(rows.len() + rests.len() + 2);
-        for row in rows {
+        let name = |row: &Row| {
             let of = &self.profile.functions[row.function];
-            let name = name::mfa(&of.module, &of.name, of.arity);
-            lines.push(Self::line(kind, name, row.calls, row.value, total));
+            name::mfa(&of.module, &of.name, of.arity)
+        };
+        for row in rows {
+            lines.push(columns.line(&name(&row), row.calls, row.value, row.total));
         }
         // They stand where the cheapest rows do.
         let at = if self.sort.descending { lines.len() } else { 0 };
-        let rests = rests.into_iter().map(|(left_out, rest)| {
-            Self::line(kind, rest.text(left_out), rest.calls, rest.value, total)
+        let rests = rests.into_iter().flat_map(|(left_out, rest, named)| {
+            let together = columns.line(&rest.text(left_out), rest.calls, rest.value, None);
+            let named = named.into_iter().map(|row| {
+                let name = Rest::named(&name(&row));
+                columns.line(&name, row.calls, row.value, row.total)
+            });
+            [together].into_iter().chain(named).collect::<Vec<_>>()
         });
         lines.splice(at..at, rests);
-        let own = |cells: &[&str]| cells.iter().map(|&c| c.to_owned()).collect::<Vec<_>>();
-        let (head, last) = match label(kind) {
-            None => (own(&["FUNCTION", "CALLS", "%"]), own(&[" ", " ", "100.0"])),
-            Some(label) => (
-                own(&["FUNCTION", "CALLS", label, "PER CALL", "%"]),
-                own(&[" ", " ", &total.to_string(), " ", "100.0"]),
-            ),
-        };
+        let (head, last) = (columns.head(), columns.last());
         let mut widths = vec![0; head.len()];
-        let share = head.len() - 1;
+        let share = columns.share();
         widths[share] = "100.0".len();
         for line in [&head, &last].into_iter().chain(&lines) {
             for (at, (width, cell)) in widths.iter_mut().zip(line).enumerate() {
@@ -256,8 +327,8 @@ impl Tables<'_> {
         }
         let mut lines = [head].into_iter().chain(lines).chain([last]);
         lines.try_for_each(|line| match self.view.columns {
-            None => write_line(f, &widths, &line),
-            Some(_) => self.write_narrow(f, &widths, &line),
+            None => write_line(f, &widths, share, &line),
+            Some(_) => self.write_narrow(f, &widths, share, &line),
         })
     }
 
@@ -266,14 +337,15 @@ impl Tables<'_> {
         &self,
         f: &mut fmt::Formatter<'_>,
         widths: &[usize],
+        share: usize,
         cells: &[String],
     ) -> fmt::Result {
-        let (Some(name), Some(last)) = (cells.first(), cells.len().checked_sub(1)) else {
+        let Some(name) = cells.first() else {
             return Ok(());
         };
         let mut before = 0;
         for (at, (width, cell)) in widths.iter().zip(cells).enumerate().skip(1) {
-            if at == last {
+            if at == share {
                 write!(f, "[{cell:>width$}]  ")?;
                 before += width + 4;
             } else {
@@ -329,14 +401,14 @@ impl Tables<'_> {
         kinds
     }
 
-    fn processes(&self, f: &mut fmt::Formatter<'_>, kind: Type) -> fmt::Result {
+    fn processes(&self, f: &mut fmt::Formatter<'_>, measure: Measure) -> fmt::Result {
         let kinds = self.kinds();
         let none = kinds.len() - 1;
         let mut kind_of = vec![none; self.profile.processes.len()];
         for (at, members) in kinds.iter().enumerate() {
             members.iter().for_each(|&member| kind_of[member] = at);
         }
-        let tables = self.rows(kind, kinds.len(), |p| {
+        let tables = self.rows(measure, kinds.len(), |p| {
             p.map_or(none, |p| kind_of[p as usize])
         });
         let total = tables
@@ -360,7 +432,7 @@ impl Tables<'_> {
             writeln!(f)?;
             let title = self.title(&kinds[i]);
             writeln!(f, "****** {title}  --  {share}% of total *** ")?;
-            self.table(f, kind, rows)?;
+            self.table(f, measure, rows)?;
         }
         match out_of_scope {
             0 => Ok(()),
@@ -375,36 +447,93 @@ impl fmt::Display for Tables<'_> {
         let Some(kind) = self.profile.kind() else {
             return writeln!(f, "Trace is empty");
         };
+        let measure = Measure::of(self.profile, kind);
         if self.by == By::Process && kind != Type::CallCount {
-            return self.processes(f, kind);
+            return self.processes(f, measure);
         }
-        match self.rows(kind, 1, |_| 0).pop() {
-            Some(rows) if !rows.is_empty() => self.table(f, kind, rows),
+        match self.rows(measure, 1, |_| 0).pop() {
+            Some(rows) if !rows.is_empty() => self.table(f, measure, rows),
             _ => writeln!(f, "Trace is empty"),
         }
     }
 }
 
-/// What a type's column of measurements is called; of calls there is none.
-fn label(kind: Type) -> Option<&'static str> {
-    match kind {
-        Type::CallCount => None,
-        Type::CallTime => Some("TIME (us)"),
-        Type::CallMemory => Some("WORDS"),
+/// The columns of a table, the function first.
+struct Columns {
+    measure: Measure,
+    /// The value of all rows, those that are not shown too.
+    whole: u64,
+    has_totals: bool,
+}
+
+impl Columns {
+    /// What the columns of measurements are called: without and with callees. Of calls there is none.
+    fn labels(&self) -> Option<(&'static str, &'static str)> {
+        match self.measure.kind {
+            Type::CallCount => None,
+            Type::CallTime => Some(("TIME (us)", "TOTAL (us)")),
+            Type::CallMemory => Some(("WORDS", "TOTAL (words)")),
+        }
+    }
+
+    /// The place of the share, which stands in brackets.
+    fn share(&self) -> usize {
+        self.labels().map_or(2, |_| 4)
+    }
+
+    fn cells(&self, own: [&str; 5], total: &str) -> Vec<String> {
+        let [function, calls, value, per_call, share] = own;
+        let mut cells = vec![function, calls];
+        if self.labels().is_some() {
+            cells.extend([value, per_call]);
+        }
+        cells.push(share);
+        if self.has_totals {
+            cells.push(total);
+        }
+        cells.into_iter().map(str::to_owned).collect()
+    }
+
+    fn head(&self) -> Vec<String> {
+        let (value, total) = self.labels().unwrap_or_default();
+        self.cells(["FUNCTION", "CALLS", value, "PER CALL", "%"], total)
+    }
+
+    fn line(&self, name: &str, calls: u64, value: u64, total: Option<u64>) -> Vec<String> {
+        let Columns { measure, whole, .. } = self;
+        let own: [&str; 5] = [
+            name,
+            &calls.to_string(),
+            &measure.text(value),
+            &two_decimals(measure.per_call(value, calls)),
+            &two_decimals(percent(value, *whole)),
+        ];
+        let total = total.map(|total| measure.text(total)).unwrap_or_default();
+        self.cells(own, &total)
+    }
+
+    fn last(&self) -> Vec<String> {
+        let whole = self.measure.text(self.whole);
+        self.cells([" ", " ", &whole, " ", "100.0"], "")
     }
 }
 
-/// The function to the left, numbers to the right, the share in brackets at the end.
-fn write_line(f: &mut fmt::Formatter<'_>, widths: &[usize], cells: &[String]) -> fmt::Result {
-    let last = cells.len() - 1;
+/// The function to the left, numbers to the right, the share in brackets.
+fn write_line(
+    f: &mut fmt::Formatter<'_>,
+    widths: &[usize],
+    share: usize,
+    cells: &[String],
+) -> fmt::Result {
     for (i, (width, cell)) in widths.iter().zip(cells).enumerate() {
         match i {
             0 => write!(f, "{cell:width$}")?,
-            i if i == last => writeln!(f, "  [{cell:>width$}]")?,
+            i if i == share => write!(f, "  [{cell:>width$}]")?,
+            _ if cell.is_empty() => {}
             _ => write!(f, "  {cell:>width$}")?,
         }
     }
-    Ok(())
+    writeln!(f)
 }
 
 fn sum(rows: &[Row]) -> u64 {

@@ -1,7 +1,8 @@
 //! Tests of the table on small profiles.
 
 use super::*;
-use crate::profile::{Count, Function, Header, Origin, Process, Scope};
+use crate::profile::sums::tests::profile as with_paths;
+use crate::profile::{Count, Function, Header, Node, Origin, Process};
 
 /// Rows are (module, function, arity, process, calls, time in µs, words).
 type Line = (&'static str, &'static str, u32, u32, u64, u64, u64);
@@ -270,6 +271,8 @@ fn what_is_left_out_is_a_row() {
     let app = "\
 FUNCTION                                     CALLS  TIME (us)  PER CALL  [    %]
 (2 functions out of scope: see --scope all)      3         31     10.33  [31.00]
+  of these, lists:seq/2                          2         30     15.00  [30.00]
+  of these, maps:map/2                           1          1      1.00  [ 1.00]
 (1 function more: see --top all)                 1          1      1.00  [ 1.00]
 Demo.f/2                                         5         28      5.60  [28.00]
 Demo.g/0                                         1         40     40.00  [40.00]
@@ -283,6 +286,8 @@ CALLS  TIME (us)  PER CALL  [    %]  FUNCTION
     5         28      5.60  [28.00]  Demo.f/2
     1          1      1.00  [ 1.00]  Demo.a_func…_long_name/2
     3         31     10.33  [31.00]  (2 function…--scope all)
+    2         30     15.00  [30.00]    of these, lists:seq/2
+    1          1      1.00  [ 1.00]    of these, maps:map/2
              100            [100.0]   
 ";
     let text = table(Scope::App, None, Some(40), "percent:desc");
@@ -355,4 +360,90 @@ m:f/0      4          6      1.50  [100.00]
                       6            [ 100.0]
 ";
     check(&timed, By::Process, "percent", expect);
+}
+
+/// A profile of these call paths, with its counts; see [`with_paths`]. Functions named `l` are of OTP.
+fn with_counts(kind: Type, rows: &[(&str, u64)]) -> Profile {
+    let mut all = with_paths(rows);
+    all.runs = profile(kind, &["<0.1.0>"], &[]).runs;
+    all.processes = profile(kind, &["<0.1.0>"], &[]).processes;
+    for (at, function) in all.functions.iter_mut().enumerate() {
+        if function.name == "l" {
+            function.module = "lists".into();
+        }
+        let own = |nodes: &[Node]| {
+            let own = nodes.iter().filter(|node| node.function as usize == at);
+            own.map(|node| node.cost.time_ns).sum()
+        };
+        all.counts.push(Count {
+            function: u32::try_from(at).expect("few"),
+            process: Some(0),
+            cost: Cost {
+                calls: 2,
+                time_ns: own(&all.nodes),
+                ..Cost::default()
+            },
+        });
+    }
+    all.origins.insert("lists".into(), Origin::Otp);
+    all
+}
+
+#[test]
+fn call_paths_give_a_column_with_callees() {
+    let rows = [
+        ("a", 1_600),
+        ("ab", 700),
+        ("abl", 90_500),
+        ("al", 7_300),
+        ("abla", 400),
+    ];
+    let timed = with_counts(Type::CallTime, &rows);
+    let all = "\
+FUNCTION   CALLS  TIME (us)  PER CALL  [    %]  TOTAL (us)
+m:b/0          2          0      0.35  [ 0.70]          91
+m:a/0          2          2      1.00  [ 1.99]         100
+lists:l/0      2         97     48.90  [97.31]          98
+                        100            [100.0]
+";
+    check(&timed, By::Total, "percent", all);
+    let view = View {
+        scope: Scope::App,
+        top: Some(1),
+        columns: None,
+    };
+    let sort = Sort::of_view(&timed, &view);
+    assert_eq!(sort.column, Column::Total);
+    let tables = Tables {
+        profile: &timed,
+        by: By::Total,
+        sort,
+        view,
+    };
+    let app = "\
+FUNCTION                                    CALLS  TIME (us)  PER CALL  [    %]  TOTAL (us)
+(1 function out of scope: see --scope all)      2         97     48.90  [97.31]
+  of these, lists:l/0                           2         97     48.90  [97.31]          98
+(1 function more: see --top all)                2          0      0.35  [ 0.70]
+m:a/0                                           2          2      1.00  [ 1.99]         100
+                                                         100            [100.0]
+";
+    let text = tables.to_string();
+    assert!(text == app, "got:\n{text}\nexpected:\n{app}");
+    assert_eq!(Sort::of_view(&timed, &View::default()), Sort::default());
+}
+
+#[test]
+fn without_all_call_paths_there_is_no_column_with_callees() {
+    let rows = [("a", 1_600), ("ab", 700)];
+    let calls = with_counts(Type::CallCount, &rows);
+    assert!(!WithCallees::is_known(&calls));
+    let mut merged = with_counts(Type::CallTime, &rows);
+    assert!(WithCallees::is_known(&merged));
+    merged.processes.push(merged.processes[0].clone());
+    merged.counts.push(Count {
+        process: Some(1),
+        ..merged.counts[0]
+    });
+    assert!(!WithCallees::is_known(&merged));
 }

@@ -613,10 +613,10 @@ fn ets_lookup_binary_info_2<'p>(p: &'p Process, [id, key]: [Term<'p>; 2]) -> Bif
     let state = handle.table().info(p, id)?;
     let mut list = Term::NIL;
     for object in state.objects.raw_get(key) {
-        object.for_each_binary(|address, bytes, holders| {
-            let numbers = [address, bytes, holders].map(|n| p.unsigned(n as u64));
+        for of in object.binaries() {
+            let numbers = [of.address, of.bytes, of.holders].map(|n| p.unsigned(n as u64));
             list = p.cons(p.tuple(&numbers), list);
-        });
+        }
     }
     Ok(list)
 }

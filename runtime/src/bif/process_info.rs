@@ -5,7 +5,7 @@ use super::flags::{max_heap_map, queue_data_name};
 use super::process::{ask_and_await, reply};
 use super::{Next, bifs, calls_again};
 use crate::exec::stack_dump::{Doing, stack_dump};
-use crate::heap::{Heap, Message};
+use crate::heap::{Heap, HeldBinary, Message};
 use crate::process::answer::are_written_alike;
 use crate::process::explored::Info;
 use crate::process::refs::make_ref;
@@ -433,11 +433,13 @@ fn monitored(p: &Process, target: Monitored) -> Term<'_> {
 
 /// `[{Address, Bytes, Holders}]`.
 fn binaries(p: &Process) -> Term<'_> {
-    let mut all = Vec::new();
-    p.for_each_binary(|address, bytes, holders| all.push([address, bytes, holders]));
+    let all: Vec<HeldBinary> = p.binaries().collect();
     let all: Vec<Term<'_>> = all
         .into_iter()
-        .map(|numbers| p.tuple(&numbers.map(|n| p.unsigned(n as u64))))
+        .map(|of| {
+            let numbers = [of.address, of.bytes, of.holders];
+            p.tuple(&numbers.map(|n| p.unsigned(n as u64)))
+        })
         .collect();
     p.list(&all)
 }

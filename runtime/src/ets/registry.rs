@@ -256,6 +256,34 @@ pub(crate) fn all_words() -> usize {
         .sum()
 }
 
+/// What a table takes.
+pub(crate) struct Size {
+    pub(crate) owner: Pid,
+    pub(crate) name: Atom,
+    pub(crate) words: usize,
+    pub(crate) objects: usize,
+}
+
+/// What the tables take, when the emulator ends: whoever holds one then does not give it back, so that one is left out.
+pub(crate) fn sizes_at_end() -> Vec<Size> {
+    let Some(owned) = OWNED.try_lock() else {
+        return Vec::new();
+    };
+    let tables: Vec<TableRef> = owned.tables.values().flatten().map(Arc::clone).collect();
+    drop(owned);
+    let size = |reference: &TableRef| {
+        let table = table_of(reference)?;
+        let state = table.state.try_read()?;
+        Some(Size {
+            owner: state.owner,
+            name: state.name,
+            words: state.words(&table.options),
+            objects: state.objects.len(),
+        })
+    };
+    tables.iter().filter_map(size).collect()
+}
+
 /// How a table is called: its name, or a reference.
 pub(crate) fn term_of<'p>(p: &'p crate::heap::Heap, reference: &TableRef) -> Term<'p> {
     match table_of(reference) {

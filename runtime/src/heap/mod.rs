@@ -680,10 +680,9 @@ impl Heap {
         let words = &self.off_heap.overhead_words;
         words.set(words.get() + to / 8 - from / 8);
     }
-    /// Every off-heap binary the heap refers to, once for each thing that does: address, bytes, holders.
-    pub(crate) fn for_each_binary(&self, mut visit: impl FnMut(usize, usize, usize)) {
-        for_each_binary_in(&self.off_heap, &mut visit);
-        for_each_binary_in(&self.old_off_heap, &mut visit);
+    /// Every off-heap binary the heap refers to, once for each thing that does.
+    pub(crate) fn binaries(&self) -> impl Iterator<Item = HeldBinary> {
+        binaries_in(&self.off_heap).chain(binaries_in(&self.old_off_heap))
     }
 }
 
@@ -712,18 +711,37 @@ unsafe fn copy_into(
     raw
 }
 
-fn for_each_binary_in(list: &OffHeap, mut visit: impl FnMut(usize, usize, usize)) {
-    let mut ptr = list.first();
-    while !ptr.is_null() {
-        // SAFETY: H4: listed things are live and hold their counts.
+/// An off-heap binary that something refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeldBinary {
+    /// What tells it from others.
+    pub(crate) address: usize,
+    /// Its size.
+    pub(crate) bytes: usize,
+    /// How many things refer to it, on all heaps.
+    pub(crate) holders: usize,
+}
+
+fn binaries_in(list: &OffHeap) -> impl Iterator<Item = HeldBinary> {
+    let listed = |ptr: *mut u64| (!ptr.is_null()).then_some(ptr);
+    // SAFETY: H4: listed things are live and hold their counts.
+    let all = std::iter::successors(listed(list.first()), move |ptr| {
+        listed(unsafe { off_heap::next(*ptr) })
+    });
+    all.filter_map(|ptr| {
+        // SAFETY: H4: as above.
         unsafe {
-            if *ptr & crate::term::tag::HEADER_MASK == crate::term::tag::BIN_REF {
-                let binary = &*(*ptr.add(1) as *const Binary);
-                visit(binary.name(), binary.kept_bytes(), binary.refs());
+            if *ptr & crate::term::tag::HEADER_MASK != crate::term::tag::BIN_REF {
+                return None;
             }
-            ptr = off_heap::next(ptr);
+            let binary = &*(*ptr.add(1) as *const Binary);
+            Some(HeldBinary {
+                address: binary.name(),
+                bytes: binary.kept_bytes(),
+                holders: binary.refs(),
+            })
         }
-    }
+    })
 }
 
 impl Drop for Heap {

@@ -125,9 +125,9 @@ impl Stored {
         self.0.used_words()
     }
 
-    /// Every off-heap binary the object refers to: address, bytes, holders.
-    pub(crate) fn for_each_binary(&self, visit: impl FnMut(usize, usize, usize)) {
-        super::for_each_binary_in(&self.0.header().off_heap, visit);
+    /// Every off-heap binary the object refers to.
+    pub(crate) fn binaries(&self) -> impl Iterator<Item = super::HeldBinary> {
+        super::binaries_in(&self.0.header().off_heap)
     }
 
     /// Replaces element `index` (from 0), if both that and `value` are immediates.

@@ -4,6 +4,7 @@
 //! Calls come from breakpoints of a kind of its own, which have no match specification. A frame of a kind of its own
 //! sees their returns, and a tail call stays one. All other events come as to any tracer.
 
+mod held;
 mod order;
 pub(super) mod reports;
 mod spent;
@@ -298,6 +299,9 @@ pub(crate) fn end() {
     let is_end = NAMES.swap(false, Ordering::SeqCst);
     let was_on = ON.swap(false, Ordering::SeqCst);
     if let Some(recorder) = RECORDER.get().filter(|_| is_end) {
+        if was_on && recorder.has(Group::Gc) {
+            held::tables(recorder);
+        }
         if was_on && let Some(counted) = recorder.counting.as_ref().and_then(Counting::all) {
             let [first, second, third, fourth] = counted;
             let ring_event = RingEvent::CountedAll {
@@ -562,6 +566,9 @@ pub(super) fn collection(p: &Process, event: Event, words: usize) {
     };
     if let Some(recorder) = recorder() {
         recorder.tell(p.pid(), &ring_event);
+        if matches!(event, Event::GcMinorEnd | Event::GcMajorEnd) {
+            held::binaries(recorder, p, event == Event::GcMajorEnd);
+        }
     }
 }
 

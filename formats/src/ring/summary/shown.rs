@@ -79,15 +79,6 @@ fn write_functions(
     let Some(first) = rows.first() else {
         return Ok(());
     };
-    let numbers = |row: &FunctionCost| {
-        let all = [
-            row.own_words,
-            row.total_words,
-            row.own_reductions,
-            row.total_reductions,
-        ];
-        all.into_iter().flatten().map(|number| number.to_string())
-    };
     let mut head = vec!["OWN", "TOTAL"];
     if first.own_words.is_some() {
         head.extend(["OWN WORDS", "TOTAL WORDS"]);
@@ -100,10 +91,12 @@ fn write_functions(
     write_columns(f, &head)?;
     writeln!(f, " FUNCTION")?;
     let (mut shown, mut out_of_scope, mut more) = (0, Rest::default(), Rest::default());
+    let mut dearest = Vec::new();
     for row in rows {
         let of = &row.of;
         if !view.scope.has(row.origin, &of.module, &of.name, of.arity) {
             out_of_scope.add(row.calls, row.own_ns);
+            dearest.push(row);
             continue;
         }
         if view.top.is_some_and(|top| shown >= top) {
@@ -111,13 +104,7 @@ fn write_functions(
             continue;
         }
         shown += 1;
-        for time in [row.own_ns, row.total_ns].map(time) {
-            write!(f, "{time:>12} ")?;
-        }
-        for number in numbers(row).chain([row.calls.to_string()]) {
-            write!(f, "{number:>12} ")?;
-        }
-        writeln!(f, " {}", view.cut(&row.function, head.len() * 13 + 1))?;
+        write_function(f, row, &row.function, view)?;
     }
     for (left_out, rest) in [(LeftOut::ByTop, more), (LeftOut::ByScope, out_of_scope)] {
         if rest.functions > 0 {
@@ -127,7 +114,30 @@ fn write_functions(
             writeln!(f, "{own:>12} {:between$}{calls:>12}  {text}", "")?;
         }
     }
+    for row in dearest.into_iter().take(Rest::NAMED) {
+        write_function(f, row, &Rest::named(&row.function), view)?;
+    }
     Ok(())
+}
+
+/// Writes the numbers of a function, and then its name.
+fn write_function(
+    f: &mut fmt::Formatter<'_>,
+    row: &FunctionCost,
+    name: &str,
+    view: &View,
+) -> fmt::Result {
+    let mut cells = [row.own_ns, row.total_ns].map(time).to_vec();
+    let numbers = [
+        row.own_words,
+        row.total_words,
+        row.own_reductions,
+        row.total_reductions,
+        Some(row.calls),
+    ];
+    cells.extend(numbers.iter().flatten().map(u64::to_string));
+    write_columns(f, &cells)?;
+    writeln!(f, " {}", view.cut(name, cells.len() * 13 + 1))
 }
 
 /// Those of `rows`, which are of the function that `of` says, that the view shows.
@@ -145,7 +155,10 @@ fn shown_rows<'r, Row>(
 }
 
 /// Writes columns of numbers, or their names.
-fn write_columns(f: &mut fmt::Formatter<'_>, columns: &[impl fmt::Display]) -> fmt::Result {
+pub(super) fn write_columns(
+    f: &mut fmt::Formatter<'_>,
+    columns: &[impl fmt::Display],
+) -> fmt::Result {
     let mut columns = columns.iter();
     columns.try_for_each(|column| write!(f, "{column:>12} "))
 }
@@ -294,6 +307,8 @@ impl fmt::Display for Shown<'_> {
         write_longest(f, "Longest time slices", &summary.slices, time)?;
         let messages = |n| format!("{n} messages");
         write_longest(f, "Longest message queues", &summary.queues, messages)?;
+        summary.write_left(f, view)?;
+        summary.write_tables(f, view)?;
         write_longest(f, "System events", &summary.system, |n| n.to_string())
     }
 }
