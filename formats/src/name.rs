@@ -209,13 +209,29 @@ pub fn function(module: &str, function: &str) -> String {
     }
 }
 
+/// The name in the place of a module of what is not Erlang: a library in C, or the runtime.
+#[must_use]
+pub fn outside(library: &str) -> String {
+    format!("[{library}]")
+}
+
+/// Whether this is such a name.
+#[must_use]
+pub fn is_outside(module: &str) -> bool {
+    module.starts_with('[') && module.ends_with(']')
+}
+
 /// Writes a function as Erlang does, `module:function/1`, or one of an Elixir module as Elixir does, `Module.function/1`.
 ///
-/// What has no module is no function, but a remark in a call path, such as `(cut at 512 frames)`.
+/// What has no module is no function, but a remark in a call path, such as `(cut at 512 frames)`. What is in a module such as
+/// `[libz.so]` is not of Erlang ([`outside`]): it has no arity.
 #[must_use]
 pub fn mfa(module: &str, name: &str, arity: u32) -> String {
     if module.is_empty() {
         return format!("({name})");
+    }
+    if is_outside(module) {
+        return format!("{module} {name}");
     }
     format!("{}/{arity}", function(module, name))
 }
@@ -304,6 +320,7 @@ mod tests {
         }
         assert!(RESERVED.is_sorted());
         assert_eq!(mfa("erlang", "+", 2), "erlang:'+'/2");
+        assert_eq!(mfa(&outside("libz.so.1"), "crc32", 0), "[libz.so.1] crc32");
     }
 
     #[test]

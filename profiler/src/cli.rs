@@ -13,8 +13,8 @@ use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
-    ci, defaults, disasm, explore, export, flamegraph, histogram, html, manual, races, record,
-    replay, report, trace,
+    ci, defaults, disasm, doctor, explore, export, flamegraph, histogram, html, manual, races,
+    record, replay, report, sample, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -91,6 +91,15 @@ enum Verb {
     /// Run a call or a program in every order of its messages and accesses to tables and names, and find those in which it fails.
     #[command(after_help = explore::EXAMPLES, override_usage = "beamline explore [--call M:F] [OPTIONS] -- COMMAND...\n       beamline explore --check FOLDER")]
     Explore(explore::Arguments),
+    /// Look at a running emulator of OTP from outside, or at one that a command starts, and record what its threads do.
+    #[command(after_help = sample::EXAMPLES, override_usage = "beamline sample [OPTIONS] PID|NAME\n       beamline sample [OPTIONS] -- COMMAND...")]
+    Sample(sample::Arguments),
+    /// Print the stack of each thread of a running emulator of OTP.
+    #[command(after_help = doctor::DUMP_EXAMPLES)]
+    Dump(doctor::DumpArguments),
+    /// Tell whether this user can sample emulators of OTP, and what would make it possible.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::Arguments),
     /// Print a report of profile files, or of a recording.
     Report(ReportArgs),
     /// Draw a flame graph of a recording or a profile file.
@@ -258,6 +267,9 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Trace(args) => trace::run(&args),
         Verb::Races(args) => races::run(&args),
         Verb::Explore(args) => explore::run(&args),
+        Verb::Sample(args) => sample::run(&args),
+        Verb::Dump(args) => doctor::dump(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph::run(&args),
         Verb::Diff(args) => flamegraph::diff(&args),

@@ -139,7 +139,7 @@ pub(crate) struct DiffArguments {
 /// Checks that a recording has what a picture of this width is made of. Returns one line if it has not.
 fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
     let width = width.unwrap_or(Width::Time);
-    match recording.lacks(width.picture(), width.needs()) {
+    match recording.lacks_paths(width.picture(), width.needs()) {
         Some(line) => Err(line),
         None => Ok(()),
     }

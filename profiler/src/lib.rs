@@ -5,13 +5,15 @@
 //!
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
-//! `explore` ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `races` `record` `replay` `trace` ◀ `cli` `fuzz`
+//! `doctor` `explore` `origins` ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `races` `record` `replay` `trace` ◀
+//! `samples` ◀ `sample` ◀ `cli` `fuzz`
 
 mod again;
 mod ci;
 pub mod cli;
 mod defaults;
 mod disasm;
+mod doctor;
 mod drains;
 mod emulator;
 mod ending;
@@ -26,10 +28,13 @@ mod input;
 pub mod launch;
 mod manual;
 mod options;
+mod origins;
 mod races;
 mod record;
 mod replay;
 pub mod report;
+mod sample;
+mod samples;
 mod trace;
 mod units;
 

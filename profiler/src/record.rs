@@ -12,8 +12,8 @@ use beamline_formats::chance;
 use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Libraries, Pattern};
 use beamline_formats::ring::{
-    COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Summary, System, Trigger,
-    WhenFull, Window, least_bytes, lock, part_of,
+    COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Sampled, Sampling,
+    Summary, System, Trigger, WhenFull, Window, least_bytes, lock, part_of,
 };
 use clap::Args;
 
@@ -179,7 +179,7 @@ impl FromStr for SystemEvent {
 }
 
 /// This machine.
-fn host() -> Host {
+pub(crate) fn host() -> Host {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     system.refresh_cpu_all();
@@ -489,6 +489,9 @@ fn limits(args: &Arguments) -> Limits {
 pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode, String> {
     let fail = |error: Error| format!("{}: {error}", file.display());
     let recording = Recording::open(file).map_err(fail)?;
+    if let Some(sampling) = recording.sampling() {
+        return report_samples(file, &recording, sampling, options);
+    }
     let width = options.width.unwrap_or(Width::Time);
     let lacks = match options.flamegraph {
         Some(_) => recording.lacks(width.picture(), width.needs()),
@@ -509,18 +512,64 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
         false => summary.shown(&options.view(&profile)).to_string(),
     };
     errors.extend(report::print(&text).err());
-    if let Some(path) = &options.json {
-        let written = report::write(path, |out| {
-            serde_json::to_writer_pretty(&mut *out, &summary).map_err(|e| e.to_string())?;
-            writeln!(out).map_err(|e| e.to_string())
-        });
-        errors.extend(written.err());
-    }
+    errors.extend(
+        options
+            .json
+            .as_deref()
+            .and_then(|path| write_json(path, &summary).err()),
+    );
     errors.extend(report::write_files(&profile, options));
-    for error in &errors {
+    Ok(told(&errors))
+}
+
+/// Writes what serialises as JSON.
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), String> {
+    report::write(path, |out| {
+        serde_json::to_writer_pretty(&mut *out, value).map_err(|e| e.to_string())?;
+        writeln!(out).map_err(|e| e.to_string())
+    })
+}
+
+/// Prints the errors; the exit code.
+fn told(errors: &[String]) -> ExitCode {
+    for error in errors {
         report::error(error);
     }
-    Ok(ExitCode::from(u8::from(!errors.is_empty())))
+    ExitCode::from(u8::from(!errors.is_empty()))
+}
+
+/// The same of a recording of samples. A profile counts calls, so samples do not become one.
+fn report_samples(
+    file: &Path,
+    recording: &Recording,
+    sampling: &Sampling,
+    options: &report::Options,
+) -> Result<ExitCode, String> {
+    let refuse = |what: &str| Err(format!("{}: {what}", file.display()));
+    if options.output.is_some() {
+        return refuse("a profile counts calls, which samples do not have: keep the recording");
+    }
+    if options.is_table() {
+        return refuse("samples have one order and one table: leave --sort and --by away");
+    }
+    let width = options.width.unwrap_or(Width::Time);
+    if let Some(line) = recording.lacks_paths(width.picture(), width.needs()) {
+        return refuse(&line);
+    }
+    let read = Sampled::of(recording, sampling);
+    let (sampled, profile) = read.map_err(|e| format!("{}: {e}", file.display()))?;
+    let view = options.view(&profile);
+    let text = sampled.shown(&profile, &view).to_string();
+    let mut errors: Vec<String> = Vec::new();
+    errors.extend(report::print(&text).err());
+    errors.extend(
+        options
+            .json
+            .as_deref()
+            .and_then(|path| write_json(path, &sampled).err()),
+    );
+    errors.extend(report::write_files(&profile, options));
+    Ok(told(&errors))
 }
 
 #[cfg(test)]

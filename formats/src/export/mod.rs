@@ -10,6 +10,7 @@ mod jsonl;
 mod perfetto;
 mod pprof;
 mod proto;
+mod sampled;
 mod selection;
 mod speedscope;
 #[cfg(test)]
@@ -111,6 +112,14 @@ impl Target {
             _ => &[Group::Calls, Group::Returns],
         }
     }
+
+    /// Whether samples are enough for it.
+    fn takes_samples(self) -> bool {
+        matches!(
+            self,
+            Target::Folded | Target::Pprof | Target::Speedscope | Target::Jsonl
+        )
+    }
 }
 
 /// Why a recording cannot be exported: one line.
@@ -164,11 +173,18 @@ pub fn write(
     selection: &Selection,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    if let Some(line) = recording.lacks(target.name(), target.needs()) {
+    let lacks = match target.takes_samples() {
+        true => recording.lacks_paths(target.name(), target.needs()),
+        false => recording.lacks(target.name(), target.needs()),
+    };
+    if let Some(line) = lacks {
         return Err(Error::Missing(line));
     }
     selection.check(recording)?;
     let part = &selection.part(recording);
+    if recording.sampling().is_some() && target == Target::Speedscope {
+        return sampled::speedscope(recording, part, out);
+    }
     match target {
         Target::Folded | Target::Callgrind | Target::Pprof => {
             let profile = recording.profile_of(part)?;

@@ -12,6 +12,7 @@ use super::Error;
 use super::batch::Batch;
 use super::blocks::{Block, Blocks, Hold, Natives, Unfinished};
 use super::counter::Counted;
+use super::description::Sampling;
 use super::event::{Event, Group};
 use super::id::{Id, NameId};
 use super::living::{Left, Living, TableLeft};
@@ -123,6 +124,8 @@ struct Caller {
     reductions_so_far: Total,
     /// What was counted, if that was.
     shares: Option<Box<Shares>>,
+    /// The paths of stacks that samples have.
+    stacks: FxHashMap<NameId, u32>,
 }
 
 impl Caller {
@@ -139,6 +142,7 @@ impl Caller {
             words_so_far: Total::default(),
             reductions_so_far: Total::default(),
             shares: None,
+            stacks: FxHashMap::default(),
         }
     }
 
@@ -189,18 +193,40 @@ impl Caller {
         }
     }
 
+    /// A sample that stands for so much time.
+    fn sampled(&mut self, stack: NameId, frames: &[NameId], ns: u64, natives: &Natives) {
+        let path = match self.stacks.get(&stack) {
+            Some(path) => *path,
+            None => {
+                let calls = frames.iter();
+                let path = calls.fold(ROOT, |path, frame| self.paths.call(path, *frame));
+                self.grow(natives);
+                self.stacks.insert(stack, path);
+                path
+            }
+        };
+        if let Some(costs) = self.costs.get_mut(path as usize) {
+            costs.spend(Does::Runs, ns);
+        }
+    }
+
     /// The node of a callee has become the current one.
     fn entered(&mut self, natives: &Natives) {
+        self.grow(natives);
+        let current = self.current() as usize;
+        if let Some(path) = self.costs.get_mut(current) {
+            path.calls += 1;
+        }
+    }
+
+    /// New paths have no costs yet.
+    fn grow(&mut self, natives: &Natives) {
         while self.costs.len() < self.paths.len() {
             let at = self.costs.len();
             self.costs.push(Costs::default());
             let function = self.paths.last(at as u32);
             self.natives
                 .push(function.is_some_and(|of| natives.has(of)));
-        }
-        let current = self.current() as usize;
-        if let Some(path) = self.costs.get_mut(current) {
-            path.calls += 1;
         }
     }
 }
@@ -221,6 +247,31 @@ pub(crate) struct Callers {
     natives: Natives,
     blocks: Blocks,
     living: Living,
+    samples: Samples,
+}
+
+/// What samples stand for.
+struct Samples {
+    /// The functions of each stack, the oldest first.
+    stacks: FxHashMap<NameId, Vec<NameId>>,
+    period_ns: u64,
+}
+
+impl Samples {
+    fn of(recording: &Recording) -> Samples {
+        let names = recording.names();
+        let functions = |stack| {
+            let frames = names.stack(stack).map(|frame| frame.function);
+            let mut frames: Vec<NameId> = frames.collect();
+            frames.reverse();
+            (stack, frames)
+        };
+        Samples {
+            stacks: names.stacks().map(functions).collect(),
+            period_ns: recording.sampling().map_or(0, Sampling::period_ns),
+        }
+    }
+>>>>>>> w-sample
 }
 
 impl Sink for Callers {
@@ -244,6 +295,7 @@ impl Callers {
             natives: Natives::of(recording),
             blocks: Blocks::default(),
             living: Living::new(recording),
+            samples: Samples::of(recording),
         }
     }
 
@@ -286,6 +338,16 @@ impl Callers {
         self.living.add(record, path.into_iter().flatten());
     }
 
+    /// A look at it, or at a thread that ran for nobody.
+    fn sampled(&mut self, record: &Record<'_>, stack: NameId) {
+        let at = self.place(record.subject);
+        let (caller, samples) = (&mut self.all[at].1, &self.samples);
+        caller.since_ns = record.time_ns;
+        if let Some(frames) = samples.stacks.get(&stack) {
+            caller.sampled(stack, frames, samples.period_ns, &self.natives);
+        }
+    }
+
     /// What a process pays for with this record, if that began before `begin_ns`.
     #[inline]
     pub(crate) fn unpaid(&mut self, record: &Record<'_>, begin_ns: u64) -> Option<Unpaid> {
@@ -324,7 +386,10 @@ impl Callers {
     pub(crate) fn add(&mut self, record: &Record<'_>) {
         self.last_ns = record.time_ns;
         let Some(does) = does_after(&record.event) else {
-            self.other(record);
+            match record.event {
+                Event::Sampled { stack, .. } => self.sampled(record, stack),
+                _ => self.other(record),
+            }
             return;
         };
         let (has_slices, has_reductions) = (self.has_slices, self.has_reductions);

@@ -35,6 +35,28 @@ pub struct Settings {
     pub counters: Vec<String>,
     /// What became of records for which there was no room.
     pub when_full: WhenFull,
+    /// How an emulator was looked at from outside, if it was.
+    pub sampling: Option<Sampling>,
+}
+
+/// How samples were taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    /// Samples of a second of a thread's time.
+    pub rate_hz: u64,
+    /// By what means, in a few words.
+    pub means: String,
+    /// Samples are of threads that run; otherwise they are of all threads, whatever these do.
+    pub of_running: bool,
+}
+
+impl Sampling {
+    /// The time that a sample stands for.
+    #[must_use]
+    pub fn period_ns(&self) -> u64 {
+        1_000_000_000 / self.rate_hz.max(1)
+    }
 }
 
 /// The description of a recording. A field that an older version did not write is empty.

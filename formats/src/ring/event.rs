@@ -408,6 +408,12 @@ events! {
     /// next message of the same sender. The number grows in its place for about a millisecond, to 256 at most, and the
     /// record may have the time of an earlier one of that millisecond. The upper 32 bits are the number's complement.
     116 = OrderAgain, "order_again", Order, { times: u64 };
+    /// A look at a thread of the emulator, which ran for it, or for nobody: the stack, what the thread did (1 Erlang code, 2 a
+    /// native function, 3 a collection, 4 the runtime's own work), the thread's kind (0 another one, 1 a scheduler, 2 a dirty
+    /// CPU scheduler, 3 a dirty I/O scheduler), and its number.
+    117 = Sampled, "sampled", Samples, { stack: NameId, does: u64, kind: u64, number: u64 };
+    /// So many samples found no room on their way from the system.
+    118 = SamplesLost, "samples_lost", Samples, { count: u64 };
     /// A collection that has just ended has left it so many bytes in binaries outside its heap, in so many of them, of which
     /// the largest has so many bytes. It is not recorded for who has none. Where a minor collection leaves many, they are not
     /// looked at: `count` and `largest` are 0, and a binary counts as often as it is referred to.
@@ -464,11 +470,13 @@ pub enum Group {
     Order,
     /// Where in the code the sends, receives, time-outs and accesses of the order are, and what is accessed.
     Sites,
+    /// Looks at the threads of an emulator from outside.
+    Samples,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 14] = [
+    pub const ALL: [Group; 15] = [
         Group::Calls,
         Group::Returns,
         Group::Words,
@@ -483,6 +491,7 @@ impl Group {
         Group::Counters,
         Group::Order,
         Group::Sites,
+        Group::Samples,
     ];
 
     /// As the command line writes it.
@@ -503,7 +512,14 @@ impl Group {
             Group::Counters => "counters",
             Group::Order => "order",
             Group::Sites => "sites",
+            Group::Samples => "samples",
         }
+    }
+
+    /// Whether an emulator records it. Samples are what others see of an emulator.
+    #[must_use]
+    pub fn is_recorded_inside(self) -> bool {
+        self != Group::Samples
     }
 }
 
@@ -511,11 +527,23 @@ impl std::str::FromStr for Group {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Group::ALL.into_iter().find(|group| group.name() == text);
-        found.ok_or_else(|| {
-            let names = Group::ALL.map(Group::name).join(", ");
-            format!("'{text}' is not a group of events; the groups are {names}")
-        })
+        let mut all = Group::ALL.into_iter();
+        match all.find(|group| group.name() == text) {
+            Some(group) if group.is_recorded_inside() => Ok(group),
+            Some(group) => Err(format!(
+                "an emulator does not record {} itself: use beamline sample",
+                group.name()
+            )),
+            None => {
+                let groups = Group::ALL.into_iter();
+                let groups = groups.filter(|group| group.is_recorded_inside());
+                let names: Vec<&str> = groups.map(Group::name).collect();
+                let names = names.join(", ");
+                Err(format!(
+                    "'{text}' is not a group of events; the groups are {names}"
+                ))
+            }
+        }
     }
 }
 

@@ -48,6 +48,8 @@ entries! {
     7 = Labelled;
     /// A function that is native code from now on: its name, the number of its kind.
     8 = Native;
+    /// A stack of a sample: the stack below its newest frame, that frame's function, the line: three words.
+    9 = Stack;
 }
 
 /// A name to be written to the file.
@@ -103,6 +105,19 @@ pub enum Name<'a> {
         /// Its kind.
         native: Native,
     },
+    /// A stack of a sample.
+    Stack(Frame),
+}
+
+/// The newest frame of a stack, and the stack below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The stack below; none of the oldest frame. Its name is older than that of this stack.
+    pub below: NameId,
+    /// The function.
+    pub function: NameId,
+    /// The line in its file; 0 where that is not known.
+    pub line: u32,
 }
 
 /// The longest prefix of at most `max` bytes that ends between two characters.
@@ -155,6 +170,11 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             out.extend([word(function), native.number()]);
             (Entry::Native, 16)
         }
+        Name::Stack(frame) => {
+            let line = u64::from(frame.line);
+            out.extend([word(frame.below), word(frame.function), line]);
+            (Entry::Stack, 24)
+        }
     };
     let first = bytes as u64 | (entry as u64) << 32;
     out[0] = first | check(first, &out[1..]);
@@ -198,6 +218,7 @@ pub struct Names {
     processes: HashMap<Id, Process>,
     origins: HashMap<String, Origin>,
     natives: HashMap<u32, Native>,
+    stacks: HashMap<u32, Frame>,
 }
 
 impl Names {
@@ -284,6 +305,18 @@ impl Names {
                     *known = native.max(*known);
                 }
             }
+            Entry::Stack => {
+                let frame = Frame {
+                    below: name(0)?,
+                    function: name(1)?,
+                    line: u32::try_from(*payload.get(2)?).ok()?,
+                };
+                // Then a walk down has an end.
+                if frame.below.0 >= number {
+                    return None;
+                }
+                self.stacks.insert(number, frame);
+            }
         }
         Some(())
     }
@@ -310,6 +343,20 @@ impl Names {
     #[must_use]
     pub fn native(&self, function: NameId) -> Option<Native> {
         self.natives.get(&function.0).copied()
+    }
+
+    /// The frames of a stack, the newest first.
+    pub fn stack(&self, mut stack: NameId) -> impl Iterator<Item = Frame> + '_ {
+        std::iter::from_fn(move || {
+            let frame = *self.stacks.get(&stack.0)?;
+            stack = frame.below;
+            Some(frame)
+        })
+    }
+
+    /// All stacks.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = NameId> {
+        self.stacks.keys().map(|stack| NameId(*stack))
     }
 
     /// The functions that are native code, with their kinds, in no order.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{
     Anchor, Clock, Description, Event, Group, Id, Name, NameId, Recording, Ring, RingOptions,
-    Settings, WhenFull,
+    Sampling, Settings, WhenFull,
 };
 use crate::profile::Native;
 
@@ -30,6 +30,22 @@ pub(crate) fn process(number: u64) -> Id {
 impl Sample {
     /// Of these events; ticks are nanoseconds.
     pub(crate) fn new(events: &[Group]) -> Sample {
+        Sample::of(Settings {
+            events: events.iter().map(|group| group.name().to_owned()).collect(),
+            ..Settings::default()
+        })
+    }
+
+    /// Of looks at an emulator.
+    pub(crate) fn sampled(sampling: Sampling) -> Sample {
+        Sample::of(Settings {
+            events: vec![Group::Samples.name().to_owned()],
+            sampling: Some(sampling),
+            ..Settings::default()
+        })
+    }
+
+    fn of(settings: Settings) -> Sample {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("sample.ring");
         let options = RingOptions {
@@ -46,10 +62,7 @@ impl Sample {
             description: Description {
                 otp: "29.1".into(),
                 command: vec!["erl".into(), "<&>".into()],
-                settings: Settings {
-                    events: events.iter().map(|group| group.name().to_owned()).collect(),
-                    ..Settings::default()
-                },
+                settings,
                 ..Description::default()
             },
         };
@@ -72,6 +85,11 @@ impl Sample {
         let name = self.ring.name(Name::Atom(text));
         self.atoms.insert(text.to_owned(), name);
         name
+    }
+
+    /// Any name.
+    pub(crate) fn name(&mut self, name: Name<'_>) -> NameId {
+        self.ring.name(name)
     }
 
     /// A label of sequential tracing.

@@ -182,9 +182,11 @@ impl Ring {
             | Name::Process { .. }
             | Name::Registered { .. }
             | Name::Labelled { .. } => room.words / 2,
-            Name::Atom(_) | Name::Function { .. } | Name::Module { .. } | Name::Native { .. } => {
-                room.words
-            }
+            Name::Atom(_)
+            | Name::Function { .. }
+            | Name::Module { .. }
+            | Name::Native { .. }
+            | Name::Stack(_) => room.words,
         };
         let Some(count) = count.filter(|_| room.used + room.buffer.len() <= limit) else {
             words[header::NAMES_LOST].fetch_add(1, Ordering::Relaxed);

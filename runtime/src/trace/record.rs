@@ -196,6 +196,7 @@ pub(super) fn ring_options(
                     .map(|c| c.name().to_owned())
                     .collect(),
                 when_full: request.when_full,
+                sampling: None,
             },
         },
     }
@@ -646,7 +647,8 @@ impl Recorder {
                 | Group::Seq
                 | Group::Counters
                 | Group::Order
-                | Group::Sites => 0,
+                | Group::Sites
+                | Group::Samples => 0,
             };
             ports |= match group {
                 Group::Messages => flags::SEND | flags::RECEIVE,

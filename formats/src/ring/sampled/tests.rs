@@ -1,0 +1,116 @@
+use super::*;
+use crate::ring::sample::{Sample, process};
+use crate::ring::{Frame, Name, NameId};
+
+/// A recording in which `f` was seen `own` times by itself and `g`, called by it, `callee` times.
+fn seen(own: u64, callee: u64) -> Sample {
+    let sampling = Sampling {
+        rate_hz: 200,
+        means: "test".into(),
+        of_running: true,
+    };
+    let mut sample = Sample::sampled(sampling);
+    let mut stack = |below, name| {
+        let function = sample.function(name);
+        let line = 7;
+        sample.name(Name::Stack(Frame {
+            below,
+            function,
+            line,
+        }))
+    };
+    let f = stack(NameId::NONE, "f");
+    let g = stack(f, "g");
+    let looked = Looked {
+        does: Does::Erlang,
+        kind: ThreadKind::Scheduler,
+        number: 2,
+    };
+    for at in 0..own + callee {
+        let stack = if at < own { f } else { g };
+        sample.write(at, process(9), looked.event(stack));
+    }
+    sample.write(own + callee, Id::None, Event::SamplesLost { count: 3 });
+    sample
+}
+
+fn read(sample: &Sample) -> (Sampled, Profile) {
+    let recording = sample.open();
+    let sampling = recording.sampling().expect("it is of samples").clone();
+    Sampled::of(&recording, &sampling).expect("readable")
+}
+
+#[test]
+fn shares_have_error_bars() {
+    for (samples, all, percent, plus_minus) in [
+        (200, 4_000, 5.0, 0.7),
+        (50, 100, 50.0, 9.6),
+        (0, 100, 0.0, 1.8),
+        (100, 100, 100.0, 1.8),
+        (0, 0, 0.0, 19.0),
+    ] {
+        let share = Share::of(samples, all);
+        assert!((share.percent - percent).abs() < 0.1, "{share:?}");
+        let is_near = (share.plus_minus - plus_minus).abs();
+        assert!(all == 0 || is_near < 0.1, "{share:?}");
+    }
+}
+
+#[test]
+fn samples_are_counted_and_calls_are_not() {
+    let (sampled, profile) = read(&seen(30, 10));
+    assert_eq!((sampled.samples, sampled.samples_lost), (40, 3));
+    let rows = sampled.functions.iter();
+    let rows = rows.map(|row| {
+        (
+            row.what.as_str(),
+            row.samples,
+            row.total.map(|of| of.samples),
+        )
+    });
+    let expect = [("m:f/1", 30, Some(40)), ("m:g/1", 10, Some(10))];
+    assert_eq!(rows.collect::<Vec<_>>(), expect);
+    assert!(profile.nodes.iter().all(|node| node.cost.calls == 0));
+    let time: u64 = profile.nodes.iter().map(|node| node.cost.time_ns).sum();
+    assert_eq!(time, 40 * 5_000_000);
+    let text = sampled.shown(&profile, &View::default()).to_string();
+    for part in [
+        "at 200 Hz",
+        "40 samples",
+        "; 3 lost",
+        "m:f/1",
+        "scheduler 2",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("CALLS"), "{text}");
+}
+
+#[test]
+fn what_samples_do_not_have_is_refused_in_a_line() {
+    use crate::ring::Group;
+    let recording = seen(1, 0).open();
+    let needs = &[Group::Calls, Group::Returns];
+    assert_eq!(recording.lacks_paths("a flame graph", needs), None);
+    let words = &[Group::Calls, Group::Returns, Group::Words];
+    let line = recording.lacks_paths("a flame graph of words", words);
+    let line = line.expect("it has no words");
+    assert!(line.starts_with("a flame graph of words cannot be made of samples, which have"));
+    assert!(line.ends_with("--events calls,returns,words"), "{line}");
+    let error = "samples".parse::<Group>().expect_err("not inside");
+    assert!(error.contains("beamline sample"), "{error}");
+}
+
+#[test]
+fn a_stack_that_leads_upwards_is_damage() {
+    let mut sample = seen(1, 0);
+    let function = sample.function("f");
+    let below = NameId(1_000_000);
+    let line = 0;
+    sample.name(Name::Stack(Frame {
+        below,
+        function,
+        line,
+    }));
+    assert!(Recording::open(&sample.path).is_err());
+}

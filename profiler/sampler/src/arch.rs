@@ -1,0 +1,20 @@
+//! The registers that a sample has, and what Erlang's code keeps in them. Another processor is another module behind the
+//! same names; what else differs between processors is in no other file.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{PERF_MASK, PERF_REGISTERS, RETURN_TO_FUNCTION, is_return_address, registers};
+
+/// The registers of a thread, as far as they tell of Erlang.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// The instruction.
+    pub ip: u64,
+    /// The stack: Erlang's in Erlang code, C's in C code.
+    pub sp: u64,
+    /// The process, in Erlang code.
+    pub process: u64,
+    /// The top of its heap, in Erlang code.
+    pub htop: u64,
+}

@@ -1,0 +1,30 @@
+//! Looks at a running emulator of OTP from outside: which Erlang function each of its threads runs, called by which, in which
+//! process. The emulator needs no preparation, and nothing is written into it.
+//!
+//! BeamAsm keeps a list of all machine code for debuggers, which [`code`] finds and reads. The kernel copies the registers
+//! and the stack of each thread that runs at the moment of a sample ([`perf`]), and [`stack`] makes frames of them.
+//! Whatever is read of the emulator's memory may change meanwhile, or be garbage: every read has a bound, and every number
+//! is checked before it is used.
+//!
+//! * [`arch`]: registers, stacks and tags of a processor;
+//! * [`memory`]: the memory of another process, and what is mapped there;
+//! * [`emulator`]: finds emulators, and tells what they are;
+//! * [`elf`]: names of C functions;
+//! * [`code`]: functions and lines of machine code that was made of Erlang;
+//! * [`process`]: what is told of an Erlang process by its structure;
+//! * [`stack`]: frames of a sample;
+//! * [`perf`]: samples by the kernel's performance events;
+//! * [`sampler`]: all of it together;
+//!
+//! The modules are in layers. Each imports only those before it:
+//! `arch` `memory` ◀ `code` `elf` `emulator` `perf` ◀ `process` ◀ `stack` ◀ `sampler`
+
+pub mod arch;
+pub mod code;
+pub mod elf;
+pub mod emulator;
+pub mod memory;
+pub mod perf;
+pub mod process;
+pub mod sampler;
+pub mod stack;

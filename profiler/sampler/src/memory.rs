@@ -1,0 +1,136 @@
+//! The memory of another process. All reads are bounded, and none of them changes anything.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+/// Memory that is read, of a process or of a test.
+pub trait Memory {
+    /// Fills `buffer` with what is at `address`; `false` when not all of it can be read.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool;
+
+    /// So many words.
+    fn words<const N: usize>(&self, address: u64) -> Option<[u64; N]>
+    where
+        Self: Sized,
+    {
+        let mut words = [0; N];
+        let all = self.row(address, N)?;
+        words.copy_from_slice(&all);
+        Some(words)
+    }
+
+    /// So many words, [`ROW_MAX`] at most.
+    fn row(&self, address: u64, count: usize) -> Option<Vec<u64>> {
+        if count > ROW_MAX {
+            return None;
+        }
+        let mut bytes = vec![0; count * 8];
+        self.read(address, &mut bytes).then(|| words_of(&bytes))
+    }
+}
+
+/// The most words that are read at once.
+pub const ROW_MAX: usize = 1 << 20;
+
+/// The words of bytes, without a rest.
+#[must_use]
+pub fn words_of(bytes: &[u8]) -> Vec<u64> {
+    let (chunks, _) = bytes.as_chunks::<8>();
+    chunks
+        .iter()
+        .map(|chunk| u64::from_le_bytes(*chunk))
+        .collect()
+}
+
+/// The memory of a process. If the process starts another program, its old memory is gone, and reads fail.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    file: File,
+}
+
+impl ProcessMemory {
+    /// # Errors
+    /// When there is no such process, or this user may not read it.
+    pub fn open(pid: u32) -> io::Result<ProcessMemory> {
+        let file = File::open(format!("/proc/{pid}/mem"))?;
+        Ok(ProcessMemory { file })
+    }
+}
+
+impl Memory for ProcessMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        // The file's offsets are signed.
+        address < 1 << 63 && self.file.read_exact_at(buffer, address).is_ok()
+    }
+}
+
+/// What is mapped into a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// It can be written.
+    pub is_writable: bool,
+    /// It can be executed.
+    pub is_executable: bool,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// The file, or a name in square brackets; empty where there is none.
+    pub path: String,
+}
+
+impl Mapping {
+    /// Reads a line of `/proc/PID/maps`.
+    fn parse(line: &str) -> Option<Mapping> {
+        let mut fields = line.splitn(6, ' ');
+        let (start, end) = fields.next()?.split_once('-')?;
+        let rights = fields.next()?.as_bytes();
+        let offset = fields.next()?;
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        let path = fields.nth(2).unwrap_or_default();
+        Some(Mapping {
+            start: hex(start)?,
+            end: hex(end)?,
+            is_writable: rights.get(1) == Some(&b'w'),
+            is_executable: rights.get(2) == Some(&b'x'),
+            offset: hex(offset)?,
+            path: path.trim_start().to_owned(),
+        })
+    }
+}
+
+/// What is mapped into a process now.
+///
+/// # Errors
+/// When there is no such process, or this user may not read it.
+pub fn mappings(pid: u32) -> io::Result<Vec<Mapping>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    Ok(text.lines().filter_map(Mapping::parse).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps_are_read() {
+        let line = "7f12-7f34 rw-p 00002000 08:01 1234        /usr/lib/my lib.so (deleted)";
+        let expect = Mapping {
+            start: 0x7f12,
+            end: 0x7f34,
+            is_writable: true,
+            is_executable: false,
+            offset: 0x2000,
+            path: "/usr/lib/my lib.so (deleted)".into(),
+        };
+        assert_eq!(Mapping::parse(line), Some(expect));
+        let nameless = Mapping::parse("7f12-7f34 r-xp 00000000 00:00 0 ").expect("a line");
+        assert!(nameless.is_executable && nameless.path.is_empty());
+        for line in ["", "x", "12", "12-zz r 0 0 0", "12-13"] {
+            assert_eq!(Mapping::parse(line), None, "{line}");
+        }
+    }
+}

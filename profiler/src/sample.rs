@@ -1,0 +1,215 @@
+//! `beamline sample` looks at a running emulator of OTP, or at one that it starts, and writes a recording of what it sees.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use beamline_formats::chance;
+use beamline_formats::html::Page;
+use beamline_formats::ring::{Error, Recording, Sampled};
+use beamline_sampler::emulator::{Emulator, Refusal};
+use beamline_sampler::sampler::{Sampler, Target, Threads};
+use clap::{Args, ValueEnum};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::samples::Recorder;
+use crate::units::span;
+use crate::{doctor, ending, report};
+
+pub(crate) const EXAMPLES: &str = "\
+EXAMPLES:
+  See where the time of a running node goes, for 10 seconds, and draw a flame graph:
+    beamline sample my_node --duration 10s --flamegraph now.svg
+  Sample a command that runs on the OTP that it always runs on, and report it:
+    beamline sample -o test.samples -- mix test
+    beamline report test.samples
+";
+
+/// The threads that are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// The ordinary schedulers.
+    Normal,
+    /// The ordinary and the dirty schedulers.
+    Dirty,
+    /// All threads of the emulator.
+    All,
+}
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The number of the emulator's process, or the name of its node or release.
+    #[arg(value_name = "PID|NAME", required_unless_present = "command")]
+    target: Option<String>,
+    /// Write the recording to this file.
+    #[arg(short, long, value_name = "FILE", default_value = "samples.stream")]
+    output: PathBuf,
+    /// End after this time [default: at Ctrl-C, or with the emulator].
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    duration: Option<Duration>,
+    /// Look so many times in a second of a thread's running time.
+    #[arg(long, value_name = "HZ", default_value_t = 199,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: u32,
+    /// Choose the threads.
+    #[arg(long, value_enum, default_value = "dirty")]
+    threads: Which,
+    /// Draw a flame graph to this file.
+    #[arg(long, value_name = "FILE.svg")]
+    flamegraph: Option<PathBuf>,
+    /// Write a page for a browser to this file.
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
+    /// Start this command on the `erl` that it would have without Beamline, and sample the first emulator that it starts.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
+    command: Vec<String>,
+}
+
+/// How long it takes at most until somebody sees that a command has started an emulator.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Set when the user ends the sampling.
+fn interrupted() -> Result<Arc<AtomicBool>, String> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let registered = signal_hook::flag::register(signal, flag.clone());
+        registered.map_err(|e| format!("signals: {e}"))?;
+    }
+    Ok(flag)
+}
+
+/// A command that was started. It ends before this value does.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // One that has ended already cannot be ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The emulator that a command has started, when it has machine code.
+fn of_command(child: &mut Child, stop: &AtomicBool) -> Result<Target, String> {
+    while !stop.load(Ordering::Relaxed) {
+        for pid in doctor::descendants(child.id()) {
+            let target = Emulator::of(pid).and_then(Target::of);
+            match target {
+                Ok(target) if target.emulator.threads().is_ok_and(has_schedulers) => {
+                    return Ok(target);
+                }
+                // It has just begun.
+                Ok(_) | Err(Refusal::NoList(_) | Refusal::Damaged(..) | Refusal::Gone(_)) => {}
+                Err(Refusal::NoEmulator(..)) => {}
+                Err(refusal) => return Err(doctor::told(&refusal)),
+            }
+        }
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("the command started no emulator ({status})"));
+        }
+        thread::sleep(LOOK);
+    }
+    Err("it was interrupted before the command had started an emulator".into())
+}
+
+fn has_schedulers(threads: Vec<beamline_sampler::emulator::Thread>) -> bool {
+    let mut kinds = threads.iter().map(|thread| thread.kind);
+    kinds.any(|kind| kind == beamline_sampler::emulator::ThreadKind::Scheduler)
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
+    let stop = interrupted()?;
+    let mut child = match args.command.split_first() {
+        Some((program, rest)) => {
+            let child = Command::new(program).args(rest).spawn();
+            Some(Started(child.map_err(|e| format!("{program}: {e}"))?))
+        }
+        None => None,
+    };
+    let target = match (&mut child, &args.target) {
+        (Some(child), _) => of_command(&mut child.0, &stop)?,
+        (None, Some(name)) => doctor::target(name)?,
+        (None, None) => return Err("give the number or the name of an emulator".into()),
+    };
+    let is_own = child.is_some();
+    sample(args, target, &stop, is_own)?;
+    if let Some(child) = &mut child {
+        let status = child.0.wait().map_err(|e| e.to_string())?;
+        if !status.success() {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            return Ok(ExitCode::from(code.unwrap_or(1)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Samples until the end, and writes what was asked for.
+fn sample(args: &Arguments, target: Target, stop: &AtomicBool, is_own: bool) -> Result<(), String> {
+    let fail = |error: Error| format!("{}: {error}", args.output.display());
+    let threads = match args.threads {
+        Which::Normal => Threads::Normal,
+        Which::Dirty => Threads::Dirty,
+        Which::All => Threads::All,
+    };
+    let rate = u64::from(args.rate);
+    let command = match is_own {
+        true => args.command.clone(),
+        false => target.emulator.command.clone(),
+    };
+    let mut recorder =
+        Recorder::begin(&args.output, &target.emulator, command, rate).map_err(fail)?;
+    let pid = target.emulator.pid;
+    let mut sampler = Sampler::start(target, threads, rate).map_err(|e| doctor::told(&e))?;
+    report::progress(&format!("sampling the emulator {pid} at {rate} Hz"));
+    let begin = chance::now();
+    let goes_on = || {
+        let is_time = args.duration.is_none_or(|time| begin.elapsed() < time);
+        // A command of ours ends by the same Ctrl-C, and is sampled until then.
+        is_time && (is_own || !stop.load(Ordering::Relaxed))
+    };
+    let ran = sampler.run(goes_on, |told| recorder.tell(told));
+    let samples = recorder.finish().map_err(fail)?;
+    ran.map_err(fail)?;
+    ending::tell(&args.output);
+    if samples == 0 {
+        report::error("no thread ran while it was looked at: the emulator was idle");
+    }
+    pictures(args)
+}
+
+/// Writes the pictures that were asked for.
+fn pictures(args: &Arguments) -> Result<(), String> {
+    let fail = |error: Error| format!("{}: {error}", args.output.display());
+    if args.flamegraph.is_none() && args.html.is_none() {
+        return Ok(());
+    }
+    let recording = Recording::open(&args.output).map_err(fail)?;
+    if let (Some(_), Some(sampling)) = (&args.flamegraph, recording.sampling()) {
+        let (sampled, profile) = Sampled::of(&recording, sampling).map_err(fail)?;
+        let options = report::Options {
+            flamegraph: args.flamegraph.clone(),
+            title: Some(sampled.command.join(" ")),
+            ..report::Options::default()
+        };
+        if let Some(error) = report::write_files(&profile, &options).into_iter().next() {
+            return Err(error);
+        }
+    }
+    match &args.html {
+        Some(path) => page(&recording, &args.output, path),
+        None => Ok(()),
+    }
+}
+
+fn page(recording: &Recording, file: &Path, to: &Path) -> Result<(), String> {
+    /// Call paths of a page, at most.
+    const MOST: usize = 100_000;
+    let name = file.display().to_string();
+    let page = Page::read(recording, &name, MOST).map_err(|e| format!("{name}: {e}"))?;
+    report::write(to, |out| page.write(out).map_err(|e| e.to_string()))
+}
