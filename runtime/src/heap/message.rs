@@ -99,6 +99,16 @@ impl Message {
         unsafe { Term::new(self.root) }
     }
 
+    /// The term, where it is in no fragment of its own: it is an immediate, or of the heap that the message waits at.
+    pub(crate) fn term_of_heap(&self) -> Option<Term<'_>> {
+        self.fragment.is_none().then(|| self.term())
+    }
+
+    /// It is read soon: the processor may fetch it meanwhile.
+    pub(crate) fn fetch(&self) {
+        super::fetch(self.root.ptr().cast());
+    }
+
     /// A slot for a term of the heap `term` is of: not to be sent, and a root of that heap's collector.
     ///
     /// # Safety

@@ -509,10 +509,9 @@ impl Process {
         let mailbox = &mut self.mailbox;
         mailbox.is_examining = false;
         mailbox.queue.set_save(mailbox.queue.save() + 1);
-        // A look at more would be charged for.
-        if mailbox.unlooked_for == 0 {
-            mailbox.queue.walk();
-        }
+        // A look at more is charged for.
+        let looked_for = mailbox.looked_for();
+        mailbox.queue.walk(looked_for);
         // How many messages have come since a marker was set is chance.
         let costs = !(mailbox.is_marked && order::is_asked());
         mailbox.passed += u32::from(costs);

@@ -148,26 +148,15 @@ impl<'h> Map<'h> {
     /// The value of `key`, whose [`map_key_hash`] is `hash`; in a flat map as [`Map::get`].
     #[must_use]
     pub(crate) fn get_hashed(self, key: Term<'_>, hash: u64) -> Option<Term<'h>> {
-        let Some((mut bitmap, mut children)) = self.root() else {
+        let Some(root) = self.root() else {
             return self.get(key);
         };
-        let mut hash = hash;
-        loop {
-            let node = *children.get(slot_of(bitmap, hash)?)?;
-            if let Some(leaf) = node.as_cons() {
-                return eq_exact(leaf.head(), key).then(|| leaf.tail());
-            }
-            hash >>= 4;
-            match Map::inner(node) {
-                Some(inner) => (bitmap, children) = inner,
-                None => {
-                    let mut leaves = children_of(node).iter().filter_map(|leaf| leaf.as_cons());
-                    return leaves
-                        .find(|leaf| eq_exact(leaf.head(), key))
-                        .map(Cons::tail);
-                }
-            }
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("popcnt") {
+            // SAFETY: T3: the processor has what the function is compiled for.
+            return unsafe { find_with_popcnt(root, key, hash) };
         }
+        find(root, key, hash)
     }
 
     /// Has `key`.
@@ -175,6 +164,38 @@ impl<'h> Map<'h> {
     pub fn contains_key(self, key: Term<'_>) -> bool {
         self.get(key).is_some()
     }
+}
+
+/// Bitmap and children of a node.
+type Node<'h> = (u32, &'h [Term<'h>]);
+
+/// The value of `key`, whose hash from the level of this node on is `hash`, below the node.
+#[inline(always)]
+fn find<'h>(node: Node<'h>, key: Term<'_>, hash: u64) -> Option<Term<'h>> {
+    let ((mut bitmap, mut children), mut hash) = (node, hash);
+    loop {
+        let node = *children.get(slot_of(bitmap, hash)?)?;
+        if let Some(leaf) = node.as_cons() {
+            return eq_exact(leaf.head(), key).then(|| leaf.tail());
+        }
+        hash >>= 4;
+        match Map::inner(node) {
+            Some(inner) => (bitmap, children) = inner,
+            None => {
+                let mut leaves = children_of(node).iter().filter_map(|leaf| leaf.as_cons());
+                return leaves
+                    .find(|leaf| eq_exact(leaf.head(), key))
+                    .map(Cons::tail);
+            }
+        }
+    }
+}
+
+/// [`find`] for processors that count bits in one instruction: each level waits for the count of the one above.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn find_with_popcnt<'h>(node: Node<'h>, key: Term<'_>, hash: u64) -> Option<Term<'h>> {
+    find(node, key, hash)
 }
 
 /// Where a flat map keeps `key`.
@@ -188,7 +209,7 @@ pub(crate) fn flat_index(keys: &[Term<'_>], key: Term<'_>) -> Option<usize> {
 }
 
 /// The place among a node's children of the one for the lowest four bits of `hash`.
-#[inline]
+#[inline(always)]
 pub(crate) fn slot_of(bitmap: u32, hash: u64) -> Option<usize> {
     let bit = 1u32 << (hash & 0xf);
     (bitmap & bit != 0).then(|| (bitmap & (bit - 1)).count_ones() as usize)

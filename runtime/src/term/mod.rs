@@ -11,6 +11,7 @@
 //!   to a live cons cell, for as long as `'h`.
 //! - T2: a thing's words are initialised before a term points to it, and do not change while a `Term<'h>` is out, but
 //!   for off-heap links, which only the heap reads.
+//! - T3: a function that is compiled for an instruction of its own runs where the processor has that.
 #![expect(
     unsafe_code,
     reason = "a term is a tagged pointer; reading it is what this folder is for"

@@ -624,12 +624,14 @@ impl<'h> Map<'h> {
     }
     /// Bitmap and children of the inner trie node that `node` is; `None` if it is none (a leaf is a
     /// cons cell, a collision a tuple).
+    #[inline(always)]
     #[must_use]
     pub fn inner(node: Term<'h>) -> Option<(u32, &'h [Term<'h>])> {
         let header = node.header()?;
         (header & tag::map::KIND_MASK == tag::map::NODE_BITMAP)
             .then(|| Map(node.raw().ptr(), PhantomData).children(1))
     }
+    #[inline(always)]
     fn children(self, from: usize) -> (u32, &'h [Term<'h>]) {
         let bitmap = tag::map::bitmap(self.word(0));
         let n = bitmap.count_ones() as usize;

@@ -1,9 +1,9 @@
-//! Templates of flat maps whose keys are immediates: they are read, and get other values.
+//! Templates of flat maps whose keys are immediates, known or not: they are read, and get other values.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::binaries::{self, few};
-use super::{R15, RAX, RDX, add, constant, source, store, store_at, store_constant_at};
+use super::{R15, RAX, RDX, add, source, store, store_at, store_constant_at};
 use crate::code::op::{Op, read};
 use crate::code::operand::{KeyValues, Reg, Src};
 use crate::code::record;
@@ -18,6 +18,11 @@ const KEYS: i32 = SIZE + 8;
 pub(super) const VALUES: i32 = 8 * FLAT_WORDS as i32 - tag::BOXED as i32;
 /// Offset of a tuple's first element from the term.
 const ELEMENTS: i32 = 8 - tag::BOXED as i32;
+
+/// Is it one key that may turn out to be compared as a word? What is found of several, the helper could not take back.
+fn is_one(mut keys: impl ExactSizeIterator<Item = Src>) -> bool {
+    keys.len() == 1 && keys.all(|key| key.reg().is_some())
+}
 
 /// Is a key compared as a word?
 fn is_word(key: Src) -> bool {
@@ -48,20 +53,29 @@ pub(super) fn is_flat(c: &mut Compiler<'_>, other: DynamicLabel) {
 /// Goes to `other` unless `rdx` holds a flat map, whose keys are in `r11` then, and `rax` an immediate.
 pub(super) fn immediate_key(c: &mut Compiler<'_>, other: DynamicLabel) {
     is_flat(c, other);
+    is_immediate(c, other);
+    dynasm!(c.a; .arch x64; mov r11, [rdx + KEYS]);
+}
+
+/// Goes to `fail` unless the map has this key, and to `other` where it is no immediate; its number, from 1 on, is in
+/// `rcx` otherwise.
+fn find(c: &mut Compiler<'_>, key: Src, fail: DynamicLabel, other: DynamicLabel) {
+    source(c, RAX, key);
+    if key.reg().is_some() {
+        is_immediate(c, other);
+    }
+    find_key(c, fail);
+}
+
+/// Goes to `other` unless `rax` holds an immediate. Takes `rcx`.
+fn is_immediate(c: &mut Compiler<'_>, other: DynamicLabel) {
     dynasm!(c.a
         ; .arch x64
         ; mov ecx, eax
         ; not ecx
         ; test cl, 3
         ; jnz =>other
-        ; mov r11, [rdx + KEYS]
     );
-}
-
-/// Goes to `fail` unless the map has this key; its number, from 1 on, is in `rcx` otherwise.
-fn find(c: &mut Compiler<'_>, key: Src, fail: DynamicLabel) {
-    constant(c, RAX, key.0);
-    find_key(c, fail);
 }
 
 /// The same of the key in `rax`.
@@ -80,43 +94,48 @@ pub(super) fn find_key(c: &mut Compiler<'_>, fail: DynamicLabel) {
 }
 
 pub(super) fn get_map_elements(c: &mut Compiler<'_>, pc: CodeAddress, i: read::GetMapElements) {
-    if i.fail().is_null() || !i.pairs().iter().all(|(key, _)| is_word(key)) {
+    let keys = || i.pairs().iter().map(|(key, _)| key);
+    if i.fail().is_null() || !(keys().all(is_word) || is_one(keys())) {
         return c.helper(pc, Op::GetMapElements, i);
     }
     let fail = c.label(i.fail());
     let other = c.cold_helper(pc, Op::GetMapElements, i);
     flat(c, i.map(), other);
     for (key, dst) in i.pairs().iter() {
-        find(c, key, fail);
+        find(c, key, fail, other);
         dynasm!(c.a; .arch x64; mov rax, [rdx + rcx * 8 + (VALUES - 8)]);
         store(c, dst, RAX);
     }
 }
 
 pub(super) fn has_map_fields(c: &mut Compiler<'_>, pc: CodeAddress, i: read::HasMapFields) {
-    if i.fail().is_null() || !i.keys().iter().all(is_word) {
+    let keys = || i.keys().iter();
+    if i.fail().is_null() || !(keys().all(is_word) || is_one(keys())) {
         return c.helper(pc, Op::HasMapFields, i);
     }
     let fail = c.label(i.fail());
     let other = c.cold_helper(pc, Op::HasMapFields, i);
     flat(c, i.map(), other);
-    for key in i.keys().iter() {
-        find(c, key, fail);
+    for key in keys() {
+        find(c, key, fail, other);
     }
 }
 
 /// Machine registers for the keys' numbers.
 const PLACES: [u8; 4] = [8, 9, 10, 7];
 
-/// The keys are so few constants that are compared as words, each another one.
-fn are_words(pairs: KeyValues) -> bool {
+/// The keys are so few constants that are compared as words, each another one; or there is one.
+fn are_told_apart(pairs: KeyValues) -> bool {
     let keys = || pairs.iter().map(|(key, _)| key);
+    if is_one(keys()) {
+        return true;
+    }
     let is_first = |(n, key): (usize, Src)| !keys().take(n).any(|other| other == key);
     pairs.len() <= PLACES.len() && keys().all(is_word) && keys().enumerate().all(is_first)
 }
 
 pub(super) fn put_map_exact(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutMapExact) {
-    if Heap::is_zealous() || !are_words(i.pairs()) {
+    if Heap::is_zealous() || !are_told_apart(i.pairs()) {
         return c.helper(pc, Op::PutMapExact, i);
     }
     let other = c.cold_helper(pc, Op::PutMapExact, i);
@@ -132,7 +151,7 @@ pub(super) fn put_map_assoc(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutM
     if let Some(keys) = keys_of_new(i.map()).filter(|_| !Heap::is_zealous()) {
         return new_map(c, pc, i, keys);
     }
-    if Heap::is_zealous() || !are_words(i.pairs()) {
+    if Heap::is_zealous() || !are_told_apart(i.pairs()) {
         return c.helper(pc, Op::PutMapAssoc, i);
     }
     let other = c.cold_helper(pc, Op::PutMapAssoc, i);
@@ -187,7 +206,7 @@ fn replace(c: &mut Compiler<'_>, pairs: KeyValues, dst: Reg, other: DynamicLabel
     let (changed, next, done) = (c.new_label(), c.new_label(), c.new_label());
     dynasm!(c.a; .arch x64; mov r11, [rdx + KEYS]);
     for ((key, _), place) in pairs.iter().zip(PLACES) {
-        find(c, key, other);
+        find(c, key, other, other);
         dynasm!(c.a; .arch x64; mov Rq(place), rcx);
     }
     for ((_, value), place) in pairs.iter().zip(PLACES) {

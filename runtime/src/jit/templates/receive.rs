@@ -29,12 +29,17 @@ pub(super) fn loop_rec(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRec) 
     store_at(c, RBX, 0, RAX);
 }
 
+/// So many messages ahead are asked for: each may lie in a fragment of its own, in no cache.
+const AHEAD: usize = 5;
+const _: () = assert!(AHEAD * Mailbox::SLOT_BYTES < 128, "in a byte");
+
 pub(super) fn loop_rec_end(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRecEnd) {
     if order::is_asked() {
         return c.helper(pc, Op::LoopRecEnd, i);
     }
     let other = c.cold_helper(pc, Op::LoopRecEnd, i);
     let again = c.label(i.again());
+    let near = c.new_label();
     dynasm!(c.a
         ; .arch x64
         ; mov rax, [r13 + WALK]
@@ -46,6 +51,12 @@ pub(super) fn loop_rec_end(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopR
         ; inc DWORD [r13 + PASSED]
         ; mov BYTE [r13 + IS_EXAMINING], 0
         ; dec r14
+        ; add rax, BYTE (AHEAD * Mailbox::SLOT_BYTES) as i8
+        ; cmp rax, [r13 + WALK_END]
+        ; jae =>near
+        ; mov rax, [rax + Mailbox::TERM as i32]
+        ; prefetcht0 [rax]
+        ; =>near
         ; jmp =>again
     );
 }

@@ -1,5 +1,5 @@
 //! The messages of a mailbox, and where a receive stands among them. Compiled code walks over them by itself: from the
-//! slot at the save pointer up to the last that lies in one piece with it.
+//! slot at the save pointer up to the last that lies in one piece with it, or that costs no look.
 
 use std::collections::VecDeque;
 use std::mem::offset_of;
@@ -42,13 +42,15 @@ impl Queue {
         (self.at, self.end) = (0, 0);
     }
 
-    /// Compiled code walks from the save pointer on.
-    pub(super) fn walk(&mut self) {
+    /// Compiled code walks from the save pointer on, over the first `count` slots at most.
+    pub(super) fn walk(&mut self, count: usize) {
         let (first, second) = self.slots.as_slices();
-        let rest = match self.save.checked_sub(first.len()) {
-            None => &first[self.save..],
-            Some(passed) => second.get(passed..).unwrap_or_default(),
+        let (piece, begin) = match self.save.checked_sub(first.len()) {
+            None => (first, self.save),
+            Some(passed) => (second, passed),
         };
+        let piece = piece.get(begin..).unwrap_or_default();
+        let rest = &piece[..piece.len().min(count.saturating_sub(self.save))];
         let range = rest.as_ptr_range();
         self.at = range.start.expose_provenance();
         self.end = range.end.expose_provenance();
@@ -85,8 +87,13 @@ mod tests {
 
     /// How many slots a walk from `save` goes over, and whether it begins at the slot there.
     fn walked(queue: &mut Queue, save: usize) -> (usize, bool) {
+        walked_of(queue, save, usize::MAX)
+    }
+
+    /// The same where only so many slots may be walked over.
+    fn walked_of(queue: &mut Queue, save: usize, count: usize) -> (usize, bool) {
         queue.set_save(save);
-        queue.walk();
+        queue.walk(count);
         let at = queue.get(save).map(|slot| std::ptr::from_ref(slot).addr());
         let slots = (queue.end - queue.at) / size_of::<Slot>();
         (slots, at.is_none_or(|at| at == queue.at))
@@ -110,6 +117,11 @@ mod tests {
         assert_eq!(walked(&mut queue, room - 2), (1, true));
         assert_eq!(walked(&mut queue, room - 1), (0, true));
         assert_eq!(walked(&mut queue, room + 5), (0, true));
+        assert_eq!(walked_of(&mut queue, 1, 3), (2, true));
+        assert_eq!(walked_of(&mut queue, 3, 3), (0, true));
+        assert_eq!(walked_of(&mut queue, 4, 3), (0, true));
+        assert_eq!(walked_of(&mut queue, room - 4, room - 2), (1, true));
+        assert_eq!(walked_of(&mut queue, room - 3, room - 2), (1, true));
     }
 
     #[test]

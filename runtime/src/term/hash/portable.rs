@@ -20,6 +20,10 @@ pub fn phash2(term: Term<'_>) -> u32 {
 #[must_use]
 pub(crate) fn brief_phash2(term: Term<'_>) -> Option<u32> {
     let (mut hash, mut steps) = (Hash2::new(), BRIEF_STEPS - 1);
+    if let Some(value) = term.as_small() {
+        hash.small(value);
+        return Some(hash.value());
+    }
     brief(&mut hash, term, &mut steps)?;
     Some(hash.value())
 }
