@@ -271,7 +271,6 @@ impl Samples {
             period_ns: recording.sampling().map_or(0, Sampling::period_ns),
         }
     }
->>>>>>> w-sample
 }
 
 impl Sink for Callers {
