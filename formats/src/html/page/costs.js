@@ -10,7 +10,7 @@ const hasPaths = flame.missing === "" && flame.widths.length > 0;
 const functionText = (of) => (of < 0 ? "all" : text(flame.function[of]));
 const functionOf = new Map(flame.function.map((name, of) => [name, of]));
 // `from` and `to` are parts of the time. `marked` is the function whose calls are shown everywhere, or -1.
-const shown = { from: 0, to: PARTS, isWithoutBoot: false, marked: -1, followers: [] };
+const shown = { from: 0, to: PARTS, isWithoutBoot: false, isOwnOnly: false, marked: -1, followers: [] };
 const partNs = (part) => Math.min(data.since_ns + part * data.part_ns, Math.max(data.end_ns, data.since_ns + 1));
 const isAllShown = () => shown.from === 0 && shown.to === PARTS;
 const shownSpan = () => [partNs(shown.from), partNs(shown.to)];
@@ -41,8 +41,16 @@ function showStretch(from, to) {
 function showBoot(isWithoutBoot) {
   if (shown.isWithoutBoot === isWithoutBoot) return;
   shown.isWithoutBoot = isWithoutBoot;
-  link.set("boot", isWithoutBoot ? "hidden" : "");
+  link.set("boot", hasBoot && !isWithoutBoot ? "shown" : "");
   changed("boot");
+}
+
+// Lists have the program's own functions only, or all.
+function showOwn(isOwnOnly) {
+  if (shown.isOwnOnly === isOwnOnly) return;
+  shown.isOwnOnly = isOwnOnly;
+  link.set("functions", hasOthers && !isOwnOnly ? "all" : "");
+  changed("own");
 }
 
 function mark(of) {
@@ -113,13 +121,21 @@ function sumCells() {
 }
 
 // Boot: what processes do that call none of the program's functions, and what others did before they called one.
+// Of each process the first part of the time in which one of the program's functions cost something.
+const firstOwnPart = new Map();
 const isBoot = hasPaths ? findBoot() : new Uint8Array(0);
 const hasBoot = isBoot.includes(1) && isBoot.includes(0);
+const hasOthers = hasPaths && flame.is_app.includes(1) && flame.is_app.includes(0);
+// What the program does is shown at first.
+shown.isWithoutBoot = hasBoot;
+shown.isOwnOnly = hasOthers;
+const isFunctionShown = (of) => !shown.isOwnOnly || flame.is_app[of] === 1;
+// Whether what a process did until then is left out as boot.
+const isBootUntil = (process, end) => shown.isWithoutBoot && end <= partNs(firstOwnPart.get(process) ?? PARTS);
 
 function findBoot() {
   const number = flame.of.length;
-  // Of each process the first part of the time in which one of the program's functions cost something.
-  const first = new Map();
+  const first = firstOwnPart;
   const last = new Int32Array(number).fill(-1);
   const isApp = new Uint8Array(number);
   for (let path = 0; path < number; path++) {

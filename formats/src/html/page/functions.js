@@ -57,13 +57,13 @@ function makeFunctions() {
     columns.push(costColumn(title, width, "own"));
   });
   columns.push(["Function", (row) => functionButton(row.of), "name", (row) => functionText(row.of)]);
-  const list = makeList("functions", "All functions", columns, (row) => functionText(row.of), 0);
+  const list = makeList("functions", "All functions", columns, (row) => functionText(row.of), hasOthers ? 2 : 0);
   const rows = flame.function.map((_, of) => ({ of }));
 
   function fill() {
     const costs = functionCosts();
     list.all = costs.own[0].reduce((sum, number) => sum + number, 0);
-    list.fill(rows.filter(({ of }) => flame.widths.some((_, width) => costs.total[width][of] > 0)));
+    list.fill(rows.filter(({ of }) => isFunctionShown(of) && flame.widths.some((_, width) => costs.total[width][of] > 0)));
   }
 
   function relativeTable(title, all, none) {

@@ -5,6 +5,7 @@ const link = {
   values: new URLSearchParams(location.hash.slice(1)),
   followers: [],
   isAsked: false,
+  writtenAt: 0,
   get(name) {
     return this.values.get(name);
   },
@@ -25,7 +26,12 @@ const link = {
   write() {
     this.isAsked = false;
     const words = this.values.toString();
-    history.replaceState(null, "", words === "" ? "#" : `#${words}`);
+    if (words === location.hash.slice(1)) return;
+    // Back restores the view before; changes that come one soon after another, as in typing, are one.
+    const now = Date.now();
+    const isOneMore = now - this.writtenAt < 1000;
+    this.writtenAt = now;
+    history[isOneMore ? "replaceState" : "pushState"](null, "", words === "" ? "#" : `#${words}`);
   },
   // Does it now, and again when the address is another.
   follow(act) {
@@ -35,5 +41,6 @@ const link = {
 };
 addEventListener("hashchange", () => {
   link.values = new URLSearchParams(location.hash.slice(1));
+  link.writtenAt = Date.now();
   for (const act of [...link.followers]) act();
 });

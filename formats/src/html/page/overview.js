@@ -38,7 +38,7 @@ function functionTable(title, width, kind) {
   if (!hasPaths || width < 0) return null;
   const costs = functionCosts();
   const key = costs[kind][width];
-  const rows = [...key.keys()].filter((of) => key[of] > 0).sort((a, b) => key[b] - key[a]).slice(0, OVERVIEW_ROWS);
+  const rows = [...key.keys()].filter((of) => key[of] > 0 && isFunctionShown(of)).sort((a, b) => key[b] - key[a]).slice(0, OVERVIEW_ROWS);
   if (rows.length === 0) return null;
   const show = flame.widths[width].is_time ? time : count;
   const callsAt = widthAt("calls");
@@ -58,7 +58,9 @@ const whoText = (row) => `${row.process} ${row.name}`.trim();
 
 // The longest of what the page keeps, in the stretch.
 function longestOf(column, what) {
-  const all = column.at.map((_, at) => at).filter((at) => isInShown(column.at[at], column.at[at] + column.ns[at]));
+  const end = (at) => column.at[at] + column.ns[at];
+  const isMeant = (at) => isInShown(column.at[at], end(at)) && !isBootUntil(column.process[at], end(at));
+  const all = column.at.map((_, at) => at).filter(isMeant);
   const rows = [...all].sort((a, b) => column.ns[b] - column.ns[a] || a - b).slice(0, OVERVIEW_ROWS);
   return rows.map((at) => ({ at_ns: column.at[at], value: column.ns[at], process: processes.id[column.process[at]], name: text(processes.name[column.process[at]]), what: what(at) }));
 }
@@ -115,6 +117,38 @@ function blockTable(rows) {
     ], rows));
 }
 
+// The processes that are left at the end, by kind and by what started them.
+function leftTable(rows) {
+  const own = (rows ?? []).filter((row) => !shown.isOwnOnly || row.origin === "app");
+  if (own.length === 0) return null;
+  const title = "Processes left at the end";
+  const known = (row, show, number) => (row.collected === 0 ? "" : show(number));
+  const started = (row) => [row.started_in ? `started in ${row.started_in}` : "", row.started_by ? `by ${row.started_by}` : ""].filter((part) => part !== "").join(" ");
+  const what = (row) => make("div", {}, row.kind || "(not known)", make("div", { class: "faint" }, started(row)));
+  return make("div", {}, make("h3", {}, title),
+    make("p", { class: "faint" }, "What they held after their last collections. A binary counts for each process that holds it."),
+    makeTable(title, [
+      ["Processes", (row) => count(row.processes), "number"],
+      ["Heap", (row) => known(row, size, row.heap_bytes), "number"],
+      ["Binaries", (row) => known(row, size, row.binary_bytes), "number"],
+      ["Number", (row) => (row.binaries > 0 ? count(row.binaries) : ""), "number"],
+      ["Largest", (row) => (row.binaries > 0 ? size(row.largest_binary) : ""), "number"],
+      ["What", what, "name"],
+    ], own.slice(0, OVERVIEW_ROWS)));
+}
+
+function etsTable(rows) {
+  const own = (rows ?? []).filter((row) => !shown.isOwnOnly || row.origin === "app");
+  if (own.length === 0) return null;
+  const title = "ETS tables at the end";
+  return make("div", {}, make("h3", {}, title), makeTable(title, [
+    ["Memory", (row) => size(row.bytes), "number"],
+    ["Objects", (row) => count(row.objects), "number"],
+    ["Table", (row) => row.name, "name"],
+    ["Owner", (row) => `${row.owner} ${row.owner_name}`.trim(), "name"],
+  ], own.slice(0, OVERVIEW_ROWS)));
+}
+
 function makeOverview() {
   const { summary, slices, collections } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
@@ -138,6 +172,8 @@ function makeOverview() {
       longestTable("Longest collections", "Took", longestOf(collections, (at) => (collections.major[at] ? "major" : "minor")), time, "Kind"),
       longestTable("Longest time slices", "Took", longestOf(slices, fromTo), time, "From and to"),
       longestTable("Longest message queues", "Messages", summary.queues.filter(isIn), count, ""),
+      leftTable(summary.left),
+      etsTable(summary.tables),
       systemTable(summary.system.filter(isIn)),
     ].filter((table) => table !== null));
   }

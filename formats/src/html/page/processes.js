@@ -50,10 +50,12 @@ function makeProcesses() {
     const all = sums[main].reduce((sum, one) => sum + one, 0);
     return make("span", {}, makeBar(sums[main][at], all), ` ${percent(sums[main][at], all)}`);
   };
-  const costName = hasPaths ? costText(0, 0).replace(/^\S+ /, "") : "";
+  const isTime = hasPaths && flame.widths[0].is_time;
+  const costName = () => widthNames[flame.widths[0].name].replace(/^./, (letter) => letter.toUpperCase());
+  const cost = () => number(costName(), "cost", isTime ? time : count);
   const columns = [
-    hasSlices ? number("Ran", "busy", time) : number(hasPaths && flame.widths[0].is_time ? "Time" : `Cost (${costName})`, "cost", hasPaths && flame.widths[0].is_time ? time : count),
-    ["Share", share, "share", (at) => sums[main][at]],
+    ...(hasSlices ? [number("Ran", "busy", time)] : hasPaths ? [cost()] : []),
+    ...(hasSlices || hasPaths ? [["Share", share, "share", (at) => sums[main][at]]] : []),
     ...(hasSlices ? [number("Time slices", "slices", count)] : []),
     ...(collections.missing === "" ? [number("Collections", "collections", count), number("In collections", "gc", time)] : []),
     ...(messages.missing === "" ? [number("Sent", "sent", count), number("Received", "received", count)] : []),

@@ -21,6 +21,7 @@ function makeStretch() {
   const words = make("span", { id: "stretch-text", "aria-live": "polite" });
   const whole = make("button", { type: "button", id: "stretch-whole", onclick: () => showStretch(0, PARTS) }, "Whole time");
   const boot = make("input", { type: "checkbox", id: "boot", onchange: () => showBoot(boot.checked) });
+  const own = make("input", { type: "checkbox", id: "own", onchange: () => showOwn(own.checked) });
   const unmark = make("button", { type: "button", id: "unmark", onclick: () => mark(-1) }, "Unmark");
   const busy = busyParts();
   let marked = null;
@@ -81,6 +82,7 @@ function makeStretch() {
     unmark.hidden = shown.marked < 0;
     unmark.textContent = shown.marked < 0 ? "" : `Unmark ${cutName(functionText(shown.marked), 36)}`;
     boot.checked = shown.isWithoutBoot;
+    own.checked = shown.isOwnOnly;
   }
 
   // A function's cost beside the most that it had in a part.
@@ -141,7 +143,8 @@ function makeStretch() {
   });
 
   bar.append(view, make("div", { class: "tools" }, words, whole, unmark,
-    ...(hasBoot ? [make("label", { title: "Leaves out processes that call none of the program's functions, and what others did before they called one" }, boot, "Hide boot")] : [])));
+    ...(hasBoot ? [make("label", { title: "Leaves out processes that call none of the program's functions, and what others did before they called one" }, boot, "Hide boot")] : []),
+    ...(hasOthers ? [make("label", { title: "Lists have the program's functions, and none of Erlang/OTP, Elixir and build tools" }, own, "My code")] : [])));
   follow((what) => {
     if (what === "mark") remark();
     say();
@@ -149,7 +152,8 @@ function makeStretch() {
   });
   link.follow(() => {
     showStretch(link.number("from", 0, PARTS) ?? 0, link.number("to", 0, PARTS) ?? PARTS);
-    showBoot(hasBoot && link.get("boot") === "hidden");
+    showBoot(hasBoot && link.get("boot") !== "shown");
+    showOwn(hasOthers && link.get("functions") !== "all");
     const name = link.get("function");
     mark(name === null ? -1 : flame.function.findIndex((index) => text(index) === name));
     say();
