@@ -133,8 +133,8 @@ struct Way {
 /// The bit of a key that says that a call is a tail call: no account has it.
 pub(crate) const TAIL_SHIFT: u32 = 31;
 
-/// Ways in a table at first, and at most.
-const WAYS: [usize; 2] = [8, 4096];
+/// Ways in a table at first, and at most: a process's paths have a bound, and this is twice as many and more.
+const WAYS: [usize; 2] = [8, 1 << 21];
 
 impl Ways {
     fn new(tree: bool, len: usize) -> Ways {
@@ -167,8 +167,20 @@ impl Ways {
 
     fn set(&mut self, from: u32, called: Called, to: NonNull<Node>) {
         let key = self.key(from, called);
-        let at = self.place(key);
-        self.table[at] = Way { key, to: Some(to) };
+        self.put(Way { key, to: Some(to) });
+    }
+
+    fn put(&mut self, way: Way) {
+        let at = self.place(way.key);
+        self.table[at] = way;
+    }
+
+    /// The same ways in a table of this length.
+    fn grown(&self, tree: bool, len: usize) -> Ways {
+        let mut grown = Ways::new(tree, len);
+        let known = self.table.iter().filter(|way| way.to.is_some());
+        known.for_each(|way| grown.put(*way));
+        grown
     }
 }
 
@@ -390,7 +402,7 @@ impl Meter {
         let to = self.arena.address(to);
         let wanted = (2 * self.arena.len() as usize).next_power_of_two();
         if wanted > self.ways.table.len() && self.ways.table.len() < WAYS[1] {
-            self.ways = Ways::new(self.measures.tree, wanted.min(WAYS[1]));
+            self.ways = self.ways.grown(self.measures.tree, wanted.min(WAYS[1]));
         }
         self.ways.set(from, called, to);
         to
