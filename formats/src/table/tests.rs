@@ -1,7 +1,7 @@
 //! Tests of the table on small profiles.
 
 use super::*;
-use crate::profile::{Count, Function, Header, Origin, Process, Scope};
+use crate::profile::{Count, Function, Header, Origin, Process, Scope, TracingCost};
 
 /// Rows are (module, function, arity, process, calls, time in µs, words).
 type Line = (&'static str, &'static str, u32, u32, u64, u64, u64);
@@ -17,6 +17,7 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
         os_pid: 7,
         processes: 0,
         patterns: Vec::new(),
+        tracing: TracingCost::default(),
     });
     for pid in pids {
         profile.processes.push(Process {

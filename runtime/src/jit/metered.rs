@@ -179,7 +179,11 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
     );
     emit_prologue(a, to);
     emit_charge_counts(a);
-    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]);
+    dynasm!(a
+        ; .arch x64
+        ; inc QWORD [rsi + node::CALLS]
+        ; inc QWORD [rsi + node::AGAIN]
+    );
     load_arguments(a);
     dynasm!(a; .arch x64; jmp QWORD [BYTE r8 + BODY]; =>recorded);
     emit_recorded(a, to);
@@ -382,6 +386,7 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
     emit_charge(a);
     dynasm!(a
         ; .arch x64
+        ; inc QWORD [rdi + node::RESUMED]
         ; mov [r9 + meter::CURRENT], rdi
     );
     emit_end(a, ACCOUNT_WORDS);

@@ -345,7 +345,9 @@ impl Meter {
     ) -> u32 {
         self.charge(reading);
         let from = self.current().index();
-        if !self.runs(account) {
+        if self.runs(account) {
+            self.current().add_again(1);
+        } else {
             let called = Called {
                 account: account.id,
                 is_tail: returns_to.is_some(),
@@ -358,8 +360,8 @@ impl Meter {
                 Some(to) => to,
                 None => self.transition(from, account, returns_to),
             };
+            self.current().count_call();
         }
-        self.current().count_call();
         from
     }
 
@@ -377,6 +379,7 @@ impl Meter {
         // A frame from before the session's tables were made anew names no node of these.
         let is_there = caller < self.arena.len();
         self.current = self.arena.address(if is_there { caller } else { ROOT });
+        self.current().count_return_to_it();
     }
 
     /// Where a call leads that is made for the first time, or whose row of tail calls the tree has elsewhere.
@@ -457,7 +460,7 @@ impl Meter {
 
     /// The calls of the current function that compiled code has counted since are charged for.
     fn ran(&mut self, pending: &Pending) {
-        self.current().add_calls(pending.calls);
+        self.current().add_again(pending.calls);
         if self.measures.words {
             self.current().add_words(pending.words);
             self.words = self.words.wrapping_add(pending.words);
@@ -474,7 +477,7 @@ impl Meter {
     #[inline(always)]
     pub(super) fn called(&mut self, reading: &Reading) {
         self.charge_counts(reading);
-        self.current().count_call();
+        self.current().add_again(1);
     }
 
     /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
@@ -483,7 +486,7 @@ impl Meter {
         let node = self.current();
         if self.measures.time {
             node.add_ticks(times.ran);
-            node.add_dirty_wait(times.waited);
+            self.arena.add_dirty_wait(node.index(), times.waited);
         }
         node.account()
     }
@@ -666,6 +669,29 @@ mod tests {
         assert!(all.iter().all(|called| ways.find(3, *called) == Some(node)));
         assert_eq!(ways.find(4, all[0]), None);
         assert!(ways.len() <= 256, "{}", ways.len());
+    }
+
+    #[test]
+    fn what_tracing_is_paid_for_is_counted() {
+        let (f, g) = (account(1), account(2));
+        let mut meter = meter(false);
+        let root = meter.enter(&f, None, &at(0));
+        for _ in 0..3 {
+            let back = meter.enter(&g, None, &at(0));
+            // It calls itself, with a frame and without.
+            meter.enter(&g, None, &at(0));
+            meter.called(&at(0));
+            meter.leave(back, &at(0));
+        }
+        // In the place of `f`: nothing comes back to it.
+        meter.enter(&g, Some(root), &at(0));
+        meter.leave(root, &at(0));
+        let paid = |node: &Node| {
+            let counted = node.counted();
+            (counted.calls, counted.again, counted.resumed)
+        };
+        let nodes: Vec<_> = meter.arena.nodes().map(|(_, node)| paid(node)).collect();
+        assert_eq!(nodes, [(1, 0, 3), (10, 6, 0)]);
     }
 
     #[test]
