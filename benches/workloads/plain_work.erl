@@ -3,7 +3,7 @@
 %%
 %%   erl -noshell -run plain_work main NAME
 -module(plain_work).
--export([main/1]).
+-export([main/1, run/2]).
 %% A gen_server's callbacks, and what is called from outside of the module.
 -export([init/1, handle_call/3, handle_cast/2, leaf/1]).
 
@@ -13,7 +13,16 @@ main([Name]) ->
     Outcome = repeat(Times, Function),
     Took = erlang:monotonic_time(nanosecond) - Begin,
     io:format("RESULT ~b ~b~n", [Took, erlang:phash2(Outcome)]),
+    erlang:halt(0);
+main([Name, Factor]) ->
+    run(Name, list_to_integer(Factor)),
     erlang:halt(0).
+
+%% Runs a workload so many times as long, in a process with room: there is little to collect.
+run(Name, Factor) ->
+    {_, Monitor} = spawn_opt(fun() -> {Times, Function} = workload(Name), repeat(Times * Factor, Function) end,
+        [monitor, {min_heap_size, 1 bsl 20}]),
+    receive {'DOWN', Monitor, process, _, normal} -> ok end.
 
 repeat(1, Function) -> Function();
 repeat(Times, Function) -> Function(), repeat(Times - 1, Function).

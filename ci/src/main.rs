@@ -14,6 +14,7 @@ mod differ;
 mod engine;
 mod engines;
 mod fetch;
+mod fidelity;
 mod fuzz;
 mod golden;
 mod headers;
@@ -79,6 +80,8 @@ enum Task {
     Traces(traces::Options),
     /// Compare what profiles say of functions with what these measure themselves
     Truth(truth::Options),
+    /// Compare the shares of own time in profiles with what perf sees of undisturbed runs
+    Fidelity(fidelity::Options),
     /// Run random cases on OTP and on Beamline, and compare the answers
     Differ(differ::Options),
     /// Run the binary's tests, the golden cases, samples and suites on each engine
@@ -124,6 +127,7 @@ fn main() -> std::process::ExitCode {
         Task::Stress(options) => stress::main(&options),
         Task::Traces(options) => traces::main(&options),
         Task::Truth(options) => truth::main(&options),
+        Task::Fidelity(options) => fidelity::main(&options),
         Task::Differ(options) => differ::main(&options),
         Task::Engines(options) => engines::main(&options),
         Task::Golden(options) => golden::main(&options),

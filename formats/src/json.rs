@@ -5,7 +5,7 @@
 use serde::Serialize;
 use std::io::Write;
 
-use crate::profile::{Cost, Header, Native, Origin, Pattern, Profile, Type};
+use crate::profile::{Cost, Header, Native, Origin, Pattern, Profile, TracingCost, Type};
 
 /// The schema's version, in the field `version`.
 pub const VERSION: u32 = 1;
@@ -32,6 +32,7 @@ struct Run<'a> {
     run_ns: u64,
     processes: u64,
     patterns: &'a [Pattern],
+    tracing: TracingCost,
 }
 
 #[derive(Serialize)]
@@ -83,6 +84,7 @@ fn of_run(run: &Header) -> Run<'_> {
         run_ns: run.run_ns,
         processes: run.processes,
         patterns: &run.patterns,
+        tracing: run.tracing,
     }
 }
 
@@ -165,6 +167,7 @@ mod tests {
             time_ns: 5,
             words: 7,
             dirty_wait_ns: 9,
+            tracing_ns: 4,
         };
         let profile = p::Profile {
             runs: vec![p::Header {
@@ -176,6 +179,11 @@ mod tests {
                 os_pid: 11,
                 processes: 13,
                 patterns: vec!["m:f/1".parse().expect("a pattern")],
+                tracing: p::TracingCost {
+                    inside_ps: 6,
+                    outside_ps: 8,
+                    again_ps: 10,
+                },
             }],
             functions: vec![p::Function {
                 module: "m".into(),
@@ -209,14 +217,15 @@ mod tests {
         let expect = concat!(
             r#"{"schema":"beamline-profile","version":1,"type":"call_memory","#,
             r#""runs":[{"os_pid":11,"command":["erl"],"host":"h","otp":"29.1","run_ns":9,"#,
-            r#""processes":13,"patterns":["m:f/1"]}],"#,
+            r#""processes":13,"patterns":["m:f/1"],"#,
+            r#""tracing":{"inside_ps":6,"outside_ps":8,"again_ps":10}}],"#,
             r#""functions":[{"module":"m","function":"f","arity":1,"origin":"otp","calls":3,"time_ns":5,"#,
-            r#""words":7,"dirty_wait_ns":9}],"#,
+            r#""words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
             r#""processes":[{"run":0,"pid":"<0.1.0>","name":"init","reductions":15,"calls":3,"#,
-            r#""time_ns":5,"words":7,"dirty_wait_ns":9}],"#,
-            r#""counts":[{"function":0,"process":0,"calls":3,"time_ns":5,"words":7,"dirty_wait_ns":9}],"#,
+            r#""time_ns":5,"words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
+            r#""counts":[{"function":0,"process":0,"calls":3,"time_ns":5,"words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
             r#""call_tree":[{"process":0,"parent":null,"function":0,"calls":3,"time_ns":5,"#,
-            r#""words":7,"dirty_wait_ns":9,"reductions":17}]}"#,
+            r#""words":7,"dirty_wait_ns":9,"tracing_ns":4,"reductions":17}]}"#,
             "\n"
         );
         assert_eq!(String::from_utf8(out).expect("UTF-8"), expect);

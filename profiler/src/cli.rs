@@ -201,6 +201,9 @@ struct OutputArgs {
     /// Print one table for all processes, or a table for each process or kind of process [default: total].
     #[arg(long, value_parser = named(By::ALL, By::name, By::about))]
     by: Option<By>,
+    /// Leave in own times what the tracing of calls took of them. Without this, it is taken out.
+    #[arg(long)]
+    raw: bool,
     /// Draw a flame graph of the call paths to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
@@ -354,9 +357,12 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
         folder: PathBuf::new(),
         libraries: Libraries::default(),
     };
-    let ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
-    let all_written = match &ended.profile {
+    let mut ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
+    let all_written = match ended.profile.as_mut() {
         Some(profile) => {
+            if args.output.raw {
+                profile.make_raw();
+            }
             let options = report::Options {
                 title: Some(args.run.command.join(" ")),
                 ..report::Options::from(&args.output)
@@ -395,7 +401,10 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
             }
         }
     }
-    let profile = Profile::merge(profiles)?;
+    let mut profile = Profile::merge(profiles)?;
+    if args.output.raw {
+        profile.make_raw();
+    }
     let all_written = reported(&profile, &options);
     Ok(if all_written {
         ExitCode::SUCCESS

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use beamline_formats::flamegraph::{self, Drawing, Shape, Width};
 use beamline_formats::json;
-use beamline_formats::profile::{AtomicFile, Profile, Scope, View};
+use beamline_formats::profile::{AtomicFile, Profile, Scope, TakenOut, View};
 use beamline_formats::table::{By, DirtyWaits, Sort, Tables};
 
 /// Frames of a flame graph that are less than this part of it, in percent, are left out.
@@ -210,7 +210,8 @@ pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     let tables = options.tables(profile);
     let view = tables.view.clone();
     let waits = DirtyWaits { profile, view };
-    errors.extend(print(&format!("{tables}{waits}")).err());
+    let taken_out = TakenOut(profile);
+    errors.extend(print(&format!("{tables}{waits}{taken_out}")).err());
     if let Some(path) = &options.json {
         errors.extend(write(path, |out| text(json::write(profile, out))).err());
     }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use beamline_formats::gate::{Machine, Results, Workload};
-use beamline_formats::profile::{Cost, Function, Header, Node, Process, Profile, Type};
+use beamline_formats::profile::{
+    Cost, Function, Header, Node, Process, Profile, TracingCost, Type,
+};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -32,6 +34,7 @@ fn profile() -> Profile {
         time_ns: 50,
         words: 0,
         dirty_wait_ns: 0,
+        tracing_ns: 0,
     };
     Profile {
         runs: vec![Header {
@@ -43,6 +46,7 @@ fn profile() -> Profile {
             os_pid: 7,
             processes: 1,
             patterns: Vec::new(),
+            tracing: TracingCost::default(),
         }],
         functions: vec![Function {
             module: "m".into(),

@@ -132,7 +132,8 @@ fn the_program_s_functions_have_what_their_callees_cost() {
         let head = rows.first().expect("a head");
         assert!(head.contains("  TOTAL ("), "{text}");
         // The function in which libraries do the work is the last but one, behind those that cost less.
-        let last = rows[rows.len() - 2];
+        let whole = rows.iter().position(|row| row.starts_with(' ') && row.contains("100.0]"));
+        let last = rows[whole.expect("a row of all") - 1];
         assert!(last.starts_with("work:main/0 "), "{text}");
         let number = |row: &str| {
             row.rsplit_once(' ')
@@ -403,7 +404,7 @@ add(N, Sum) -> add(N - 1, Sum + N).
     );
 }
 
-const LEAVES: &str = "\\
+const LEAVES: &str = "\
 -module(work).
 -export([main/0, request/1, tracer/0, holder/1]).
 main() ->
@@ -453,4 +454,65 @@ fn a_report_says_who_is_left_at_the_end_and_holds_which_memory() {
     let mut tables = json["tables"].as_array().expect("a list").iter();
     let things = tables.find(|table| table["name"] == "things");
     assert_eq!(things.expect("it is there")["objects"], 1000);
+}
+
+const OFTEN: &str = "\
+-module(work).
+-export([main/0]).
+main() -> outer(100000).
+outer(0) -> ok;
+outer(N) -> inner(N), outer(N - 1).
+inner(N) -> leaf(N), leaf(N).
+leaf(N) -> N.
+";
+
+/// Of a profile: its time and what was taken out of it, of all functions and of all paths.
+fn times(profile: &Value) -> [[u64; 2]; 2] {
+    ["counts", "call_tree"].map(|rows| {
+        let rows = profile[rows].as_array().expect("a list");
+        let sum = |field: &str| {
+            rows.iter()
+                .map(|row| row[field].as_u64().expect("ns"))
+                .sum()
+        };
+        [sum("time_ns"), sum("tracing_ns")]
+    })
+}
+
+#[test]
+fn what_tracing_took_is_taken_out_of_own_times_and_can_be_put_back() {
+    let Some(place) = Place::new(OFTEN) else {
+        return;
+    };
+    let options = ["--type", "call_time", "--json", "a.json", "-o", "p"];
+    let (text, error, code) = tables(&place, &options, &["work.erl"]);
+    assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("tracing cost taken out: "), "{text}");
+    let profile = place.json("a.json");
+    let cost = &profile["runs"][0]["tracing"];
+    assert!(cost["inside_ps"].as_u64() > Some(0), "{cost}");
+    // All calls are of nodes, whose costs add up.
+    let [[time, taken], paths] = times(&profile);
+    assert_eq!([time, taken], paths);
+    assert!(taken > 0, "{profile}");
+
+    let raw = place.printed(&["report", "p", "--raw", "--json", "raw.json"]);
+    assert!(!raw.contains("taken out"), "{raw}");
+    assert_eq!(times(&place.json("raw.json")), [[time + taken, 0]; 2]);
+    assert_eq!(place.printed(&["report", "p"]), text);
+}
+
+#[test]
+fn virtual_time_is_told_as_it_passes() {
+    let Some(place) = Place::new(OFTEN) else {
+        return;
+    };
+    let options = ["--deterministic", "--type", "call_time", "--json", "a.json"];
+    let (text, error, code) = tables(&place, &options, &["work.erl"]);
+    assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
+    assert!(!text.contains("taken out"), "{text}");
+    let profile = place.json("a.json");
+    assert_eq!(profile["runs"][0]["tracing"]["inside_ps"], 0);
+    assert_eq!(times(&profile)[0][1], 0);
 }

@@ -11,6 +11,7 @@
     reason = "processes are taken from and put to their resting place"
 )]
 
+pub(crate) mod alone;
 mod dirty;
 mod explore;
 mod seat;

@@ -5,6 +5,7 @@
 
 mod dirty;
 mod jit;
+mod tracing_cost;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -165,7 +166,8 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     let command: Vec<String> = std::env::args().map(|one| paths::told_text(&one)).collect();
     let otp = otp_version(root);
     tell_release(root);
-    trace::profile::start_from_environment(command.clone(), otp.clone()).map_err(StartError)?;
+    trace::profile::start_from_environment(command.clone(), otp.clone(), tracing_cost::measured)
+        .map_err(StartError)?;
     trace::record::start_from_environment(command, otp, flags.schedulers).map_err(StartError)?;
     if let Some(request) = totals::Request::from_environment().map_err(StartError)? {
         trace::totals::start(request, otp_version(root));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use beamline_formats::gate::Results;
-use beamline_formats::profile::{Cost, Header, Native, Origin, Type, Writer};
+use beamline_formats::profile::{Cost, Header, Native, Origin, TracingCost, Type, Writer};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Ring, RingOptions, Settings,
     WhenFull, least_bytes,
@@ -198,12 +198,14 @@ fn profile(kind: Type) -> Vec<u8> {
         os_pid: 42,
         processes: 2,
         patterns: Vec::new(),
+        tracing: TracingCost::default(),
     };
     let cost = |calls| Cost {
         calls,
         time_ns: 5_000 * calls,
         words: 7 * calls,
         dirty_wait_ns: 3 * calls,
+        tracing_ns: 2 * calls,
     };
     let write = || -> std::io::Result<Vec<u8>> {
         let mut writer = Writer::new(Vec::new(), &header)?;

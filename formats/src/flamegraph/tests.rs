@@ -1,5 +1,5 @@
 use super::*;
-use crate::profile::{Cost, Function, Header, Process};
+use crate::profile::{Cost, Function, Header, Process, TracingCost};
 
 fn sample() -> Profile {
     let mut profile = Profile::default();
@@ -12,6 +12,7 @@ fn sample() -> Profile {
         os_pid: 7,
         processes: 2,
         patterns: Vec::new(),
+        tracing: TracingCost::default(),
     });
     for (module, name) in [("json", "encode"), ("lists", "map"), ("m", "a;b")] {
         profile.functions.push(Function {

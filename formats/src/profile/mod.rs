@@ -14,6 +14,7 @@ mod reader;
 mod request;
 mod span;
 pub(crate) mod sums;
+mod tracing;
 mod view;
 mod writer;
 
@@ -28,6 +29,7 @@ pub use reader::ReadError;
 pub use request::Request;
 pub(crate) use request::files_in;
 pub use span::Span;
+pub use tracing::{Paid, TakenOut, TracingCost};
 pub use view::{LeftOut, Rest, Scope, View};
 pub use writer::{AtomicFile, Writer};
 
@@ -76,6 +78,8 @@ pub struct Header {
     pub processes: u64,
     /// The functions that were measured; none: all.
     pub patterns: Vec<Pattern>,
+    /// What the tracing of a call takes here.
+    pub tracing: TracingCost,
 }
 
 /// A function that was called.
@@ -131,12 +135,14 @@ pub struct Process {
 pub struct Cost {
     /// How often it was called.
     pub calls: u64,
-    /// Own time in nanoseconds: without that of traced functions it called.
+    /// Own time in nanoseconds: without that of traced functions it called, and without what tracing took.
     pub time_ns: u64,
     /// Own words allocated on the process heap.
     pub words: u64,
     /// Time in nanoseconds in which a call waited for a dirty scheduler: it is no part of its time.
     pub dirty_wait_ns: u64,
+    /// Time in nanoseconds that tracing took where own time was measured: it is no part of it.
+    pub tracing_ns: u64,
 }
 
 impl Cost {
@@ -146,6 +152,7 @@ impl Cost {
         self.time_ns = self.time_ns.saturating_add(other.time_ns);
         self.words = self.words.saturating_add(other.words);
         self.dirty_wait_ns = self.dirty_wait_ns.saturating_add(other.dirty_wait_ns);
+        self.tracing_ns = self.tracing_ns.saturating_add(other.tracing_ns);
     }
 }
 

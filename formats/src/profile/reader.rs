@@ -6,9 +6,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::layout::{
-    MAGIC, MODULE_MAX, NATIVE_SINCE, OLDEST, SECTION_HEAD, SECTION_MAX, Tag, VERSION, checksum,
+    MAGIC, MODULE_MAX, NATIVE_SINCE, OLDEST, SECTION_HEAD, SECTION_MAX, TRACING_SINCE, Tag,
+    VERSION, checksum,
 };
-use super::{Cost, Count, Function, Header, Native, Node, Origin, Pattern, Process, Profile, Type};
+use super::{
+    Cost, Count, Function, Header, Native, Node, Origin, Pattern, Process, Profile, TracingCost,
+    Type,
+};
 use crate::name::stable;
 
 /// Why a profile file was refused: one line, with the section and the offset in the file.
@@ -91,7 +95,7 @@ impl Profile {
             return fail(VERSION_AT, &reason);
         }
         let mut state = State {
-            has_natives: version >= NATIVE_SINCE,
+            version,
             ..State::default()
         };
         let mut at = 12;
@@ -222,12 +226,18 @@ impl<'a> Cursor<'a> {
         Ok(self.index(what, count.saturating_add(1))?.checked_sub(1))
     }
 
-    fn cost(&mut self, has_natives: bool) -> Result<Cost, ReadError> {
+    /// A number that files have since `version`, in one of `of`; 0 before.
+    fn number_since(&mut self, version: u32, of: u32) -> Result<u64, ReadError> {
+        if of >= version { self.number() } else { Ok(0) }
+    }
+
+    fn cost(&mut self, version: u32) -> Result<Cost, ReadError> {
         Ok(Cost {
             calls: self.number()?,
             time_ns: self.number()?,
             words: self.number()?,
-            dirty_wait_ns: if has_natives { self.number()? } else { 0 },
+            dirty_wait_ns: self.number_since(NATIVE_SINCE, version)?,
+            tracing_ns: self.number_since(TRACING_SINCE, version)?,
         })
     }
 
@@ -246,8 +256,8 @@ impl<'a> Cursor<'a> {
 struct State {
     profile: Profile,
     modules: Vec<(String, Origin)>,
-    /// The file tells of native code.
-    has_natives: bool,
+    /// The file's.
+    version: u32,
     ended: bool,
 }
 
@@ -258,7 +268,7 @@ impl State {
         }
         match tag {
             Tag::Head => {
-                let header = header(cursor)?;
+                let header = header(cursor, self.version)?;
                 if self.profile.kind().is_some_and(|kind| kind != header.kind) {
                     return cursor.fail("the runs are of different types");
                 }
@@ -308,7 +318,7 @@ impl State {
                     name: cursor.text()?.to_owned(),
                     arity: cursor.small()?,
                 };
-                if self.has_natives
+                if self.version >= NATIVE_SINCE
                     && let Some(native) = cursor.native()?
                 {
                     profile.add_native(&function, native);
@@ -325,7 +335,7 @@ impl State {
             Tag::Counts => profile.counts.push(Count {
                 function: cursor.index("function", profile.functions.len())?,
                 process: cursor.optional("process", profile.processes.len())?,
-                cost: cursor.cost(self.has_natives)?,
+                cost: cursor.cost(self.version)?,
             }),
             Tag::Nodes => {
                 let process = cursor.index("process", profile.processes.len())?;
@@ -337,7 +347,7 @@ impl State {
                     process,
                     parent,
                     function: cursor.index("function", profile.functions.len())?,
-                    cost: cursor.cost(self.has_natives)?,
+                    cost: cursor.cost(self.version)?,
                     reductions: cursor.number()?,
                     wait_ns: 0,
                 });
@@ -364,7 +374,7 @@ impl State {
     }
 }
 
-fn header(cursor: &mut Cursor<'_>) -> Result<Header, ReadError> {
+fn header(cursor: &mut Cursor<'_>, version: u32) -> Result<Header, ReadError> {
     let kind = match cursor.number()? {
         0 => Type::CallCount,
         1 => Type::CallTime,
@@ -384,6 +394,11 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, ReadError> {
         os_pid: cursor.small()?,
         processes: cursor.number()?,
         patterns: patterns(cursor)?,
+        tracing: TracingCost {
+            inside_ps: cursor.number_since(TRACING_SINCE, version)?,
+            outside_ps: cursor.number_since(TRACING_SINCE, version)?,
+            again_ps: cursor.number_since(TRACING_SINCE, version)?,
+        },
     })
 }
 

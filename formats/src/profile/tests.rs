@@ -19,15 +19,21 @@ fn header(kind: Type) -> Header {
         os_pid: 42,
         processes: 3,
         patterns: Vec::new(),
+        tracing: TracingCost {
+            inside_ps: 9_000,
+            outside_ps: 4_000,
+            again_ps: 700,
+        },
     }
 }
 
 fn cost() -> impl Strategy<Value = Cost> {
-    any::<[u64; 4]>().prop_map(|[calls, time_ns, words, dirty_wait_ns]| Cost {
+    any::<[u64; 5]>().prop_map(|[calls, time_ns, words, dirty_wait_ns, tracing_ns]| Cost {
         calls,
         time_ns,
         words,
         dirty_wait_ns,
+        tracing_ns,
     })
 }
 
@@ -82,6 +88,7 @@ fn sample() -> Profile {
         time_ns: 5_000,
         words: 70,
         dirty_wait_ns: 11,
+        tracing_ns: 13,
     };
     let node = |parent, function| Node {
         process: 0,
@@ -374,39 +381,47 @@ fn a_module_has_a_name_as_long_as_atoms_are() {
     assert_eq!(error.reason, "a module's name is too long");
 }
 
-/// A file of version 2, which tells nothing of native code.
-fn version_2() -> Vec<u8> {
+/// A file of an older version. Version 2 tells nothing of native code, and version 3 nothing of what tracing costs.
+fn older(version: u32) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
-    file.extend(2_u32.to_le_bytes());
+    file.extend(version.to_le_bytes());
     // Texts of one letter, and numbers.
     let head = [1, 0, 1, b'h', 2, b'2', b'9', 9, 7, 3, 0];
+    let since_3: &[u8] = if version >= 3 { &[0] } else { &[] };
     for (tag, payload) in [
-        (Tag::Head, &head[..]),
-        (Tag::Modules, &[1, b'm', 0]),
-        (Tag::Functions, &[0, 1, b'f', 1]),
-        (Tag::Processes, &[1, b'p', 1, b'n', 5]),
-        (Tag::Counts, &[0, 1, 3, 5, 7]),
-        (Tag::Nodes, &[0, 0, 0, 3, 5, 7, 4]),
-        (Tag::End, &[1, 1, 1, 1, 1]),
+        (Tag::Head, head.to_vec()),
+        (Tag::Modules, vec![1, b'm', 0]),
+        (Tag::Functions, [&[0, 1, b'f', 1], since_3].concat()),
+        (Tag::Processes, vec![1, b'p', 1, b'n', 5]),
+        (Tag::Counts, [&[0, 1, 3, 5, 7], since_3].concat()),
+        (Tag::Nodes, [&[0, 0, 0, 3, 5, 7], since_3, &[4]].concat()),
+        (Tag::End, vec![1, 1, 1, 1, 1]),
     ] {
         let length = u32::try_from(payload.len()).expect("short").to_le_bytes();
         let tag = tag.name().as_bytes();
         file.extend(tag);
         file.extend(length);
-        file.extend(checksum(&[tag, &length, payload]).to_le_bytes());
+        file.extend(checksum(&[tag, &length, &payload]).to_le_bytes());
         file.extend(payload);
     }
     file
 }
 
 #[test]
-fn files_of_the_version_before_are_read() {
-    let profile = Profile::decode(&version_2()).expect("it is whole");
+fn files_of_older_versions_are_read() {
+    for version in [2, 3] {
+        is_read(&older(version));
+    }
+}
+
+fn is_read(file: &[u8]) {
+    let profile = Profile::decode(file).expect("it is whole");
     let cost = Cost {
         calls: 3,
         time_ns: 5,
         words: 7,
         dirty_wait_ns: 0,
+        tracing_ns: 0,
     };
     assert_eq!(profile.counts[0].cost, cost);
     assert_eq!(
@@ -414,6 +429,7 @@ fn files_of_the_version_before_are_read() {
         (cost, 4)
     );
     assert!(profile.natives.is_empty());
+    assert_eq!(profile.runs[0].tracing, TracingCost::default());
 }
 
 #[test]

@@ -175,6 +175,9 @@ impl<W: Write> Writer<W> {
         for pattern in patterns {
             self.text(&pattern.to_string());
         }
+        self.number(header.tracing.inside_ps);
+        self.number(header.tracing.outside_ps);
+        self.number(header.tracing.again_ps);
         self.flush_section()
     }
 
@@ -335,6 +338,7 @@ impl<W: Write> Writer<W> {
         self.number(cost.time_ns);
         self.number(cost.words);
         self.number(cost.dirty_wait_ns);
+        self.number(cost.tracing_ns);
     }
 }
 

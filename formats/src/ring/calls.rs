@@ -24,7 +24,9 @@ use super::reader::{Record, Recording};
 use super::shares::Shares;
 use super::total::{Total, sum};
 use crate::paths::{Paths, ROOT, Rows};
-use crate::profile::{Cost, Count, Function, Header, Node, Origin, Process, Profile, Type};
+use crate::profile::{
+    Cost, Count, Function, Header, Node, Origin, Process, Profile, TracingCost, Type,
+};
 
 /// The cost of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -517,6 +519,7 @@ impl Callers {
                     time_ns: of_path.time_ns,
                     words: sum(of_path.words),
                     dirty_wait_ns: of_path.dirty_wait_ns,
+                    tracing_ns: 0,
                 };
                 if name.cut_frames().is_none() {
                     costs.entry(function).or_default().add(cost);
@@ -575,6 +578,7 @@ impl Recording {
             run_ns: end.saturating_sub(since),
             os_pid: u32::try_from(self.os_pid()).unwrap_or(0),
             processes: self.names().processes() as u64,
+            tracing: TracingCost::default(),
             patterns: self.description().settings.patterns.clone(),
         }
     }

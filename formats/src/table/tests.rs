@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::profile::sums::tests::profile as with_paths;
-use crate::profile::{Count, Function, Header, Node, Origin, Process};
+use crate::profile::{Count, Function, Header, Node, Origin, Process, TracingCost};
 
 /// Rows are (module, function, arity, process, calls, time in µs, words).
 type Line = (&'static str, &'static str, u32, u32, u64, u64, u64);
@@ -18,6 +18,7 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
         os_pid: 7,
         processes: 0,
         patterns: Vec::new(),
+        tracing: TracingCost::default(),
     });
     for pid in pids {
         profile.processes.push(Process {

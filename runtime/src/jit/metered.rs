@@ -179,7 +179,11 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
     );
     emit_prologue(a, to);
     emit_charge_counts(a);
-    dynasm!(a; .arch x64; inc QWORD [rsi + node::CALLS]);
+    dynasm!(a
+        ; .arch x64
+        ; inc QWORD [rsi + node::CALLS]
+        ; inc QWORD [rsi + node::AGAIN]
+    );
     load_arguments(a);
     dynasm!(a; .arch x64; jmp QWORD [BYTE r8 + BODY]; =>recorded);
     emit_recorded(a, to);
@@ -273,6 +277,7 @@ fn emit_tail_bit(a: &mut Assembler, to: &Labels) {
 /// Where a call of the account in `edi` leads from the node in `rsi`: that node is in `rdi` then. In `rdx` is the bit of
 /// a tail call, or 0.
 fn emit_way(a: &mut Assembler, generic: DynamicLabel) {
+    let found = a.new_dynamic_label();
     dynasm!(a
         ; .arch x64
         ; mov r10d, [rsi + node::INDEX]
@@ -288,7 +293,11 @@ fn emit_way(a: &mut Assembler, generic: DynamicLabel) {
         ; shl rdx, meter::WAY_SHIFT
         ; add rdx, [r9 + meter::FIRST_WAY]
         ; cmp r10, [rdx + meter::WAY_KEY]
+        ; je =>found
+        ; xor rdx, 1 << meter::WAY_SHIFT
+        ; cmp r10, [rdx + meter::WAY_KEY]
         ; jne =>generic
+        ; =>found
         ; mov rdi, [rdx + meter::WAY_TO]
     );
 }
@@ -377,6 +386,7 @@ pub(super) fn emit_return(a: &mut Assembler, generic: DynamicLabel) {
     emit_charge(a);
     dynasm!(a
         ; .arch x64
+        ; inc QWORD [rdi + node::RESUMED]
         ; mov [r9 + meter::CURRENT], rdi
     );
     emit_end(a, ACCOUNT_WORDS);

@@ -395,6 +395,19 @@ pub fn make_current(all: Vec<Arc<Module>>) -> Result<(), Vec<Atom>> {
     Ok(())
 }
 
+/// Has `with` run code that no name leads to. It has the breakpoints that sessions want on new code, and is found by its
+/// addresses. Nobody runs it afterwards.
+pub(crate) fn apart<T>(module: &Arc<Module>, with: impl FnOnce() -> T) -> T {
+    {
+        let _permission = MODIFICATION.lock();
+        add_range(module);
+        (WATCH.get().loaded)(module);
+    }
+    let result = with();
+    forget(module);
+    result
+}
+
 /// Stages that code which stays current for the time being is traced no more, as in ERTS, where another version
 /// is about to run its `on_load` function.
 fn untraced(current: &Arc<Module>) {

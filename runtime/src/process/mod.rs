@@ -499,11 +499,10 @@ impl Process {
         self.x.get().is_null().then_some(x)
     }
 
-    /// Gives the process the registers of the scheduler that runs it.
+    /// Gives a new process the registers of who runs it.
     ///
     /// # Safety
     /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's time slice.
-    #[cfg(test)]
     pub(crate) unsafe fn set_registers(&self, x: *mut RawTerm) {
         self.x.set(x);
     }

@@ -86,6 +86,7 @@ impl Pending {
         let mut counted = node.counted();
         if self.nodes.contains(&address) {
             counted.calls += self.calls;
+            counted.again += self.calls;
         }
         if self.words_of == address {
             counted.words = counted.words.wrapping_add_unsigned(self.words);

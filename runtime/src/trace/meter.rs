@@ -111,7 +111,7 @@ pub(super) struct Meter {
 // SAFETY: ME1, ME2: what its pointers lead to lives as long as it does, on whichever thread.
 unsafe impl Send for Meter {}
 
-/// Where calls made of late led: a table in which each call has one place.
+/// Where calls made of late led: a table in which each call has one of two places, which lie side by side.
 struct Ways {
     /// The bits of a key that say who calls and how: none where that does not matter.
     paths: u64,
@@ -119,7 +119,9 @@ struct Ways {
     mask: u64,
     /// The table's first.
     first: *const Way,
-    table: Box<[Way]>,
+    table: Box<[Pair]>,
+    /// Ways that were forgotten for others.
+    forgotten: usize,
 }
 
 /// Where a call leads.
@@ -130,21 +132,37 @@ struct Way {
     to: Option<NonNull<Node>>,
 }
 
+/// Two ways. Of the address of one, the bit of a way's size leads to the other.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Pair([Way; 2]);
+const _: () = assert!(size_of::<Pair>() == 2 * size_of::<Way>());
+
 /// The bit of a key that says that a call is a tail call: no account has it.
 pub(crate) const TAIL_SHIFT: u32 = 31;
 
-/// Ways in a table at first, and at most.
-const WAYS: [usize; 2] = [8, 4096];
+/// Ways in a table at first, and at most: a process's paths have a bound, and this is twice as many and more.
+const WAYS: [usize; 2] = [8, 1 << 21];
+
+/// Ways for each node: at least, and at most, where calls that are made again and again forget each other's.
+const WAYS_OF_NODE: [usize; 2] = [2, 32];
 
 impl Ways {
     fn new(tree: bool, len: usize) -> Ways {
-        let table = vec![Way { key: 0, to: None }; len].into_boxed_slice();
+        let none = Way { key: 0, to: None };
+        let table = vec![Pair([none; 2]); len / 2].into_boxed_slice();
         Ways {
             paths: if tree { !0 << TAIL_SHIFT } else { 0 },
             mask: len as u64 - 1,
-            first: table.as_ptr(),
+            first: table.as_ptr().cast(),
             table,
+            forgotten: 0,
         }
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        2 * self.table.len()
     }
 
     #[inline(always)]
@@ -161,14 +179,42 @@ impl Ways {
     #[inline(always)]
     fn find(&self, from: u32, called: Called) -> Option<NonNull<Node>> {
         let key = self.key(from, called);
-        let way = self.table[self.place(key)];
-        way.to.filter(|_| way.key == key)
+        let Pair(pair) = &self.table[self.place(key) / 2];
+        pair.iter().find(|way| way.key == key)?.to
     }
 
     fn set(&mut self, from: u32, called: Called, to: NonNull<Node>) {
         let key = self.key(from, called);
-        let at = self.place(key);
-        self.table[at] = Way { key, to: Some(to) };
+        self.put(Way { key, to: Some(to) });
+    }
+
+    /// Adds a way that is not there. Where both of its places are taken, the older way is forgotten.
+    fn put(&mut self, way: Way) {
+        let at = self.place(way.key);
+        let Pair(pair) = &mut self.table[at / 2];
+        let (first, other) = (at % 2, 1 - at % 2);
+        if pair[first].to.is_some() {
+            self.forgotten += usize::from(pair[other].to.is_some());
+            pair[other] = pair[first];
+        }
+        pair[first] = way;
+    }
+
+    /// How many there are to be, of so many nodes.
+    fn wanted(&self, nodes: usize) -> usize {
+        let [least, most] = WAYS_OF_NODE.map(|of_node| (of_node * nodes).next_power_of_two());
+        let is_short = self.forgotten > self.len() / 8;
+        let wanted = if is_short { 2 * self.len() } else { 0 };
+        wanted.max(least).min(most).min(WAYS[1])
+    }
+
+    /// The same ways in a table of this length.
+    fn grown(&self, tree: bool, len: usize) -> Ways {
+        let mut grown = Ways::new(tree, len);
+        let ways = self.table.iter().flat_map(|Pair(pair)| pair);
+        let known = ways.filter(|way| way.to.is_some());
+        known.for_each(|way| grown.put(*way));
+        grown
     }
 }
 
@@ -299,7 +345,9 @@ impl Meter {
     ) -> u32 {
         self.charge(reading);
         let from = self.current().index();
-        if !self.runs(account) {
+        if self.runs(account) {
+            self.current().add_again(1);
+        } else {
             let called = Called {
                 account: account.id,
                 is_tail: returns_to.is_some(),
@@ -312,8 +360,8 @@ impl Meter {
                 Some(to) => to,
                 None => self.transition(from, account, returns_to),
             };
+            self.current().count_call();
         }
-        self.current().count_call();
         from
     }
 
@@ -331,6 +379,7 @@ impl Meter {
         // A frame from before the session's tables were made anew names no node of these.
         let is_there = caller < self.arena.len();
         self.current = self.arena.address(if is_there { caller } else { ROOT });
+        self.current().count_return_to_it();
     }
 
     /// Where a call leads that is made for the first time, or whose row of tail calls the tree has elsewhere.
@@ -388,9 +437,9 @@ impl Meter {
     /// Has the next such call find its node without a search.
     fn remember(&mut self, from: u32, called: Called, to: u32) -> NonNull<Node> {
         let to = self.arena.address(to);
-        let wanted = (2 * self.arena.len() as usize).next_power_of_two();
-        if wanted > self.ways.table.len() && self.ways.table.len() < WAYS[1] {
-            self.ways = Ways::new(self.measures.tree, wanted.min(WAYS[1]));
+        let wanted = self.ways.wanted(self.arena.len() as usize);
+        if wanted > self.ways.len() {
+            self.ways = self.ways.grown(self.measures.tree, wanted);
         }
         self.ways.set(from, called, to);
         to
@@ -411,7 +460,7 @@ impl Meter {
 
     /// The calls of the current function that compiled code has counted since are charged for.
     fn ran(&mut self, pending: &Pending) {
-        self.current().add_calls(pending.calls);
+        self.current().add_again(pending.calls);
         if self.measures.words {
             self.current().add_words(pending.words);
             self.words = self.words.wrapping_add(pending.words);
@@ -428,7 +477,7 @@ impl Meter {
     #[inline(always)]
     pub(super) fn called(&mut self, reading: &Reading) {
         self.charge_counts(reading);
-        self.current().count_call();
+        self.current().add_again(1);
     }
 
     /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
@@ -437,7 +486,7 @@ impl Meter {
         let node = self.current();
         if self.measures.time {
             node.add_ticks(times.ran);
-            node.add_dirty_wait(times.waited);
+            self.arena.add_dirty_wait(node.index(), times.waited);
         }
         node.account()
     }
@@ -596,6 +645,53 @@ mod tests {
         meter.leave(root, &at(20));
         assert_eq!(nodes(&meter), [(0, 1, 1, 8), (0, 2, 1, 2)]);
         assert_eq!((f.nodes.lock().len(), g.nodes.lock().len()), (1, 1));
+    }
+
+    #[test]
+    fn ways_that_are_used_in_turns_are_known_in_the_end() {
+        let arena = Arena::new(Pid(1), (am::erlang, am::apply, 2), Arc::default());
+        let node = arena.address(ROOT);
+        let mut ways = Ways::new(true, WAYS[0]);
+        // All of these have one place in a table of eight.
+        let all = [1, 9, 17, 25, 33].map(|account| Called {
+            account,
+            is_tail: false,
+        });
+        for called in all.iter().cycle().take(1000) {
+            if ways.find(3, *called).is_none() {
+                ways.set(3, *called, node);
+                let wanted = ways.wanted(5);
+                if wanted > ways.len() {
+                    ways = ways.grown(true, wanted);
+                }
+            }
+        }
+        assert!(all.iter().all(|called| ways.find(3, *called) == Some(node)));
+        assert_eq!(ways.find(4, all[0]), None);
+        assert!(ways.len() <= 256, "{}", ways.len());
+    }
+
+    #[test]
+    fn what_tracing_is_paid_for_is_counted() {
+        let (f, g) = (account(1), account(2));
+        let mut meter = meter(false);
+        let root = meter.enter(&f, None, &at(0));
+        for _ in 0..3 {
+            let back = meter.enter(&g, None, &at(0));
+            // It calls itself, with a frame and without.
+            meter.enter(&g, None, &at(0));
+            meter.called(&at(0));
+            meter.leave(back, &at(0));
+        }
+        // In the place of `f`: nothing comes back to it.
+        meter.enter(&g, Some(root), &at(0));
+        meter.leave(root, &at(0));
+        let paid = |node: &Node| {
+            let counted = node.counted();
+            (counted.calls, counted.again, counted.resumed)
+        };
+        let nodes: Vec<_> = meter.arena.nodes().map(|(_, node)| paid(node)).collect();
+        assert_eq!(nodes, [(1, 0, 3), (10, 6, 0)]);
     }
 
     #[test]

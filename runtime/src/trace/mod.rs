@@ -40,6 +40,7 @@ pub(crate) mod tests;
 pub(crate) mod totals;
 pub(crate) mod tracer;
 mod tracer_module;
+pub(crate) mod trial;
 mod unmatched;
 
 use std::sync::Arc;

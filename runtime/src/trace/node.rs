@@ -24,6 +24,7 @@ use smallvec::SmallVec;
 
 use super::in_line::InLine;
 use super::known::Known;
+use crate::hash::HashMap;
 use crate::loader::module::Mfa;
 use crate::term::{Atom, Pid};
 
@@ -82,8 +83,12 @@ pub(super) struct Node {
     ticks: AtomicU64,
     words: AtomicU64,
     reductions: AtomicU64,
-    dirty_wait_ticks: AtomicU64,
+    /// Those of its calls that were made while it was the current node.
+    again: AtomicU64,
+    /// How often a call by it has come back.
+    resumed: AtomicU64,
 }
+const _: () = assert!(size_of::<Node>() == 64, "a node is a cache line");
 
 /// The numbers of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +103,10 @@ pub struct Counted {
     pub reductions: u64,
     /// Ticks in which it waited for a dirty scheduler.
     pub dirty_wait_ticks: u64,
+    /// Those of its calls that it made itself, one after the other: they charge nothing to anybody.
+    pub again: u64,
+    /// How often a call by it has come back.
+    pub resumed: u64,
 }
 
 /// Adds to a number that only this thread writes.
@@ -136,8 +145,18 @@ impl Node {
         self.add_calls(1);
     }
     #[inline(always)]
-    pub(super) fn add_calls(&self, calls: u64) {
+    fn add_calls(&self, calls: u64) {
         add(&self.calls, calls);
+    }
+    /// Calls that are made while it is the current node.
+    #[inline(always)]
+    pub(super) fn add_again(&self, calls: u64) {
+        self.add_calls(calls);
+        add(&self.again, calls);
+    }
+    #[inline(always)]
+    pub(super) fn count_return_to_it(&self) {
+        add(&self.resumed, 1);
     }
     #[inline(always)]
     pub(super) fn add_ticks(&self, ticks: u64) {
@@ -151,17 +170,16 @@ impl Node {
     pub(super) fn add_reductions(&self, reductions: u64) {
         add(&self.reductions, reductions);
     }
-    pub(super) fn add_dirty_wait(&self, ticks: u64) {
-        add(&self.dirty_wait_ticks, ticks);
-    }
-    /// Its numbers, but for what it is still to be charged for.
+    /// Its numbers, but for what it is still to be charged for, and its waiting.
     pub(super) fn counted(&self) -> Counted {
         Counted {
             calls: self.calls.load(Ordering::Relaxed),
             ticks: self.ticks.load(Ordering::Relaxed),
             words: self.words.load(Ordering::Relaxed) as i64,
             reductions: self.reductions.load(Ordering::Relaxed),
-            dirty_wait_ticks: self.dirty_wait_ticks.load(Ordering::Relaxed),
+            dirty_wait_ticks: 0,
+            again: self.again.load(Ordering::Relaxed),
+            resumed: self.resumed.load(Ordering::Relaxed),
         }
     }
 }
@@ -213,6 +231,8 @@ pub(crate) mod offset {
     pub(crate) const TICKS: i32 = offset_of!(Node, ticks) as i32;
     pub(crate) const WORDS: i32 = offset_of!(Node, words) as i32;
     pub(crate) const REDUCTIONS: i32 = offset_of!(Node, reductions) as i32;
+    pub(crate) const AGAIN: i32 = offset_of!(Node, again) as i32;
+    pub(crate) const RESUMED: i32 = offset_of!(Node, resumed) as i32;
     /// A node's size, as a shift.
     pub(crate) const NODE_SHIFT: i8 = size_of::<Node>().trailing_zeros() as i8;
     const _: () = assert!(size_of::<Node>().is_power_of_two());
@@ -252,6 +272,8 @@ pub(super) struct Arena {
     known: Mutex<(Option<String>, Option<Mfa>)>,
     /// Reductions of the process, as of its last time slice.
     reductions: AtomicU64,
+    /// Of nodes by index, the ticks in which they waited for a dirty scheduler.
+    dirty_waits: Mutex<HashMap<u32, u64>>,
     len: AtomicU32,
     /// Of each chunk, where the node with index 0 would be if it were in it; null where there is no chunk yet.
     bases: [AtomicPtr<Node>; CHUNKS],
@@ -268,6 +290,7 @@ impl Arena {
             name: AtomicU32::new(0),
             known: Mutex::default(),
             reductions: AtomicU64::new(0),
+            dirty_waits: Mutex::default(),
             len: AtomicU32::new(0),
             bases: Default::default(),
             in_line,
@@ -320,7 +343,17 @@ impl Arena {
     /// # Panics
     /// As [`Arena::node`].
     pub(super) fn counted(&self, index: u32) -> Counted {
-        self.in_line.read(|pending| pending.with(self.node(index)))
+        let counted = self.in_line.read(|pending| pending.with(self.node(index)));
+        let dirty_wait = self.dirty_waits.lock().get(&index).copied();
+        Counted {
+            dirty_wait_ticks: dirty_wait.unwrap_or(0),
+            ..counted
+        }
+    }
+
+    /// The node with this index has waited for a dirty scheduler.
+    pub(super) fn add_dirty_wait(&self, index: u32, ticks: u64) {
+        *self.dirty_waits.lock().entry(index).or_default() += ticks;
     }
 
     /// It as compiled code knows it.

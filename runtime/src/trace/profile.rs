@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use beamline_formats::name;
-use beamline_formats::profile::{Cost, Function, Header, Native, Origin, Request, Type, Writer};
+use beamline_formats::profile::{
+    Cost, Function, Header, Native, Origin, Paid, Request, TracingCost, Type, Writer,
+};
 use beamline_formats::variable::Variable as _;
 
 use super::count::Counter;
@@ -24,7 +26,7 @@ use super::{flags, node, span, unmatched};
 use crate::loader::module::Mfa;
 use crate::process;
 use crate::sys::chance::clock::outside_now;
-use crate::sys::chance::{names, ticks};
+use crate::sys::chance::{self, names, ticks};
 use crate::term::{Atom, Pid};
 
 /// A run that is profiled.
@@ -33,6 +35,7 @@ pub(super) struct Run {
     request: Request,
     command: Vec<String>,
     otp: String,
+    tracing: TracingCost,
     started: Instant,
     /// The time that the profile is of has begun.
     begun: AtomicBool,
@@ -50,20 +53,30 @@ struct Before {
 static RUN: OnceLock<Run> = OnceLock::new();
 
 /// Starts the profile that the environment asks for, if it does: call before any module is loaded.
-/// `command` is the emulator's command line, `otp` the release whose libraries run.
+/// `command` is the emulator's command line, `otp` the release whose libraries run. Where the profile is one of time that
+/// passes as outside, `cost_of` measures what such tracing costs.
 ///
 /// # Errors
 /// One line when what the environment asks for cannot be understood.
-pub(crate) fn start_from_environment(command: Vec<String>, otp: String) -> Result<(), String> {
+pub(crate) fn start_from_environment(
+    command: Vec<String>,
+    otp: String,
+    cost_of: impl FnOnce(Measures) -> TracingCost,
+) -> Result<(), String> {
     if let Some(mut request) = Request::from_environment()? {
         request.libraries.add_those_of(&command);
-        start(request, command, otp);
+        let is_timed = request.kind == Type::CallTime && !chance::form().is_virtual();
+        let tracing = match is_timed {
+            true => cost_of(profiled(&request).measures),
+            false => TracingCost::default(),
+        };
+        start(request, command, otp, tracing);
     }
     Ok(())
 }
 
 /// Starts a profile. Only the first call does anything.
-pub(crate) fn start(request: Request, command: Vec<String>, otp: String) {
+fn start(request: Request, command: Vec<String>, otp: String, tracing: TracingCost) {
     let run = RUN.get_or_init(|| {
         let profiled = profiled(&request);
         let only_count = profiled.only_count;
@@ -86,6 +99,7 @@ pub(crate) fn start(request: Request, command: Vec<String>, otp: String) {
         Run {
             command,
             otp,
+            tracing,
             ..Run::new(session, request)
         }
     });
@@ -117,12 +131,8 @@ pub(super) fn profiled(request: &Request) -> Profiled {
     };
     let patterns = request.patterns.clone();
     Profiled {
-        measures,
         only_count,
-        wanted: Box::new(move |mfa| is_wanted(&patterns, mfa)),
-        counters: parking_lot::Mutex::default(),
-        accounts: parking_lot::Mutex::default(),
-        natives: parking_lot::Mutex::default(),
+        ..Profiled::new(measures, move |mfa| is_wanted(&patterns, mfa))
     }
 }
 
@@ -166,6 +176,7 @@ impl Run {
             request,
             command: Vec::new(),
             otp: String::new(),
+            tracing: TracingCost::default(),
             started: outside_now(),
             before: Mutex::default(),
             written: Mutex::new(false),
@@ -182,6 +193,7 @@ impl Run {
             os_pid: names::own_pid(),
             processes: process::processes_made(),
             patterns: self.request.patterns.clone(),
+            tracing: self.tracing,
         }
     }
 
@@ -361,13 +373,22 @@ fn write_counts<W: io::Write>(
     Ok(())
 }
 
-fn cost(counted: node::Counted) -> Cost {
-    Cost {
+/// What was counted as the file has it, where tracing costs so much.
+fn cost(counted: node::Counted, tracing: TracingCost) -> Cost {
+    let measured = Cost {
         calls: counted.calls,
         time_ns: ticks::to_ns(counted.ticks),
         words: u64::try_from(counted.words).unwrap_or(0),
         dirty_wait_ns: ticks::to_ns(counted.dirty_wait_ticks),
-    }
+        tracing_ns: 0,
+    };
+    let paid = Paid {
+        // Numbers of a process that runs are not of one moment.
+        entered: counted.calls.saturating_sub(counted.again),
+        resumed: counted.resumed,
+        again: counted.again,
+    };
+    measured.without_tracing(tracing.of(paid))
 }
 
 /// What was counted since then.
@@ -378,6 +399,8 @@ fn less(now: node::Counted, then: node::Counted) -> node::Counted {
         words: now.words - then.words,
         reductions: now.reductions - then.reductions,
         dirty_wait_ticks: now.dirty_wait_ticks - then.dirty_wait_ticks,
+        again: now.again - then.again,
+        resumed: now.resumed - then.resumed,
     }
 }
 
@@ -436,17 +459,18 @@ fn write_measured<W: io::Write>(
         let functions = functions.filter(|(_, account, _)| !cuts.contains_key(account));
         for (_, account, counted) in functions {
             let key = (function(*account), per_process.then_some(*process));
-            totals.entry(key).or_default().add(cost(*counted));
+            let cost = cost(*counted, profile.tracing);
+            totals.entry(key).or_default().add(cost);
         }
     }
-    let mut rows: Vec<_> = totals.into_iter().collect();
-    rows.sort_unstable_by_key(|(key, _)| *key);
-    for ((function, process), cost) in rows {
+    let mut counts: Vec<_> = totals.into_iter().collect();
+    counts.sort_unstable_by_key(|(key, _)| *key);
+    for ((function, process), cost) in counts {
         writer.count(function, process, cost)?;
     }
     if profiled.measures.tree {
         for (seen, process) in all.iter().zip(&indices) {
-            write_tree(writer, seen, *process, function)?;
+            write_tree(writer, rows(seen, profile.tracing, function), *process)?;
         }
     }
     Ok(())
@@ -462,7 +486,7 @@ struct Row {
 }
 
 /// The call paths of one process, parents first. Nodes that tell apart how a function was called are one path.
-fn rows(seen: &Seen, function: impl Fn(u32) -> u32) -> Vec<Row> {
+fn rows(seen: &Seen, tracing: TracingCost, function: impl Fn(u32) -> u32) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::with_capacity(seen.nodes.len());
     let mut known: HashMap<(Option<u32>, u32), u32> = HashMap::default();
     let mut row_of_node: Vec<u32> = Vec::with_capacity(seen.nodes.len());
@@ -481,7 +505,7 @@ fn rows(seen: &Seen, function: impl Fn(u32) -> u32) -> Vec<Row> {
             });
         }
         let row = &mut rows[at as usize];
-        row.cost.add(cost(*counted));
+        row.cost.add(cost(*counted, tracing));
         row.reductions += counted.reductions;
         row_of_node.push(at);
     }
@@ -490,12 +514,11 @@ fn rows(seen: &Seen, function: impl Fn(u32) -> u32) -> Vec<Row> {
 
 fn write_tree<W: io::Write>(
     writer: &mut Writer<W>,
-    seen: &Seen,
+    rows: Vec<Row>,
     process: u32,
-    function: impl Fn(u32) -> u32,
 ) -> io::Result<()> {
     let mut written: Vec<u32> = Vec::new();
-    for row in rows(seen, function) {
+    for row in rows {
         let parent = row.parent.map(|at| written[at as usize]);
         let index = writer.node(process, parent, row.function, row.cost, row.reductions)?;
         written.push(index);

@@ -62,6 +62,21 @@ pub(super) struct Profiled {
 }
 
 impl Profiled {
+    /// What measures calls of the functions that are `wanted`, and has not counted any.
+    pub(super) fn new(
+        measures: Measures,
+        wanted: impl Fn(Mfa) -> bool + Send + Sync + 'static,
+    ) -> Profiled {
+        Profiled {
+            measures,
+            only_count: false,
+            wanted: Box::new(wanted),
+            counters: Mutex::default(),
+            accounts: Mutex::default(),
+            natives: Mutex::default(),
+        }
+    }
+
     /// A function is native code. It is dirty if it ever was.
     pub(super) fn is_native(&self, mfa: Mfa, native: Native) {
         let mut natives = self.natives.lock();
