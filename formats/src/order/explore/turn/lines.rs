@@ -45,6 +45,10 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
         let at = line.iter().rposition(is_before).map_or(0, |at| at + 1);
         line.insert(at, message);
     }
+    // A process finds itself that another one is gone: nothing that this one has sent comes behind.
+    for line in lines.iter_mut().flat_map(BTreeMap::values_mut) {
+        line.sort_by_key(|message| message.is_of_gone());
+    }
     lines
 }
 
