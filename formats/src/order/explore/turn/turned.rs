@@ -256,7 +256,15 @@ impl Analysis<'_> {
         });
         let places = places(&self.run.trace.processes[process].steps);
         let came = |message: &Message| places.get(message).map_or(usize::MAX, |at| at.delivered);
-        let mut order: Vec<Message> = needed.copied().collect();
+        // Of what did not come, some was dropped.
+        let can_come = |message: &&Message| {
+            let is_in_time = |turn: &Turn| {
+                let taken = turn.message().map(Message::sender);
+                taken == Some(message.sender()) && !self.is_dropped_before(turn, **message)
+            };
+            places.contains_key(*message) || turn.is_some_and(is_in_time)
+        };
+        let mut order: Vec<Message> = needed.filter(can_come).copied().collect();
         order.sort_by_key(came);
         let Some((turn, other)) = turn.and_then(|turn| Some((turn, turn.message()?))) else {
             return order;
@@ -279,6 +287,14 @@ impl Analysis<'_> {
             order.extend(first.into_iter().chain(between).chain(with_it));
         }
         order
+    }
+
+    /// Whether a message to the process of a turn is dropped before its receive.
+    fn is_dropped_before(&self, turn: &Turn, message: Message) -> bool {
+        let steps = &self.run.trace.processes[turn.process].steps[..turn.step];
+        let is_receive = |step: &&Step| matches!(step, Step::Receive(_) | Step::Timeout);
+        let limit = self.limits.get(&(turn.process, message));
+        limit.is_some_and(|until| steps.iter().filter(is_receive).count() as u32 >= *until)
     }
 
     /// What a turned run does behind the steps that it has in common with this one, and who does.
