@@ -3,6 +3,7 @@
 -behaviour(gen_server).
 -export([looked_up/0, looked_up_monitored/0, asked/0, asked_server/0, asked_server_in_time/0, cleaned_up/0, linked_and_told/0]).
 -export([limited/0, limited_and_flushed/0, limited_and_cancelled/0, tidied/0, tidied_or_ended/0, given_up_and_kept/0]).
+-export([monitored_again/0, monitored_twice/0, given_up_when_gone/0]).
 -export([collected/0, collected_in_table/0, collected_linked/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -66,6 +67,28 @@ asks_server(Time) ->
         true -> gen_server:stop(Server);
         false -> exit(not_heard)
     end.
+
+%% Who gives up a monitor in time monitors again: the end comes before both, before the time-out, between, or behind both.
+monitored_again() ->
+    Short = spawn(fun() -> receive after 100 -> ok end end),
+    First = monitor(process, Short),
+    receive {'DOWN', First, _, _, _} -> ok after 5 -> demonitor(First, [flush]) end,
+    Second = monitor(process, Short),
+    receive {'DOWN', Second, _, _, _} -> ok end.
+
+%% Who keeps two monitors waits for what the second one tells.
+monitored_twice() ->
+    Short = spawn(fun() -> receive after 100 -> ok end end),
+    _ = monitor(process, Short),
+    Second = monitor(process, Short),
+    receive {'DOWN', Second, _, _, _} -> ok after 5 -> ok end.
+
+%% Who monitors a process that is gone may have another message first, and gives up the monitor then.
+given_up_when_gone() ->
+    Short = spawn(fun() -> ok end),
+    erlang:send_after(5, self(), late),
+    Reference = monitor(process, Short),
+    receive {'DOWN', Reference, _, _, _} -> ok; late -> demonitor(Reference, [flush]) end.
 
 %% A server keeps processes in a table, and deletes those that have ended: a call behind the end does not mean that it has.
 cleaned_up() ->

@@ -18,6 +18,9 @@ fn an_end_is_heard_by_each_for_himself() {
         ("limited_and_flushed", 2, None),
         ("limited_and_cancelled", 3, None),
         ("tidied", 3, None),
+        ("monitored_again", 4, None),
+        ("monitored_twice", 4, None),
+        ("given_up_when_gone", 4, None),
         ("tidied_or_ended", 3, Some(("exit", "timed_out"))),
     ];
     are_turned_around("heard", &rows);

@@ -438,6 +438,11 @@ impl Message {
             Message::Told(told) => told.of,
         }
     }
+
+    /// Whether it tells that a process was gone already.
+    pub(super) fn is_of_gone(self) -> bool {
+        matches!(self, Message::Told(told) if told.gone)
+    }
 }
 
 /// How many receives have timed out at each step, with it.

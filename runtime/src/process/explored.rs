@@ -2,6 +2,7 @@
 //!
 //! Invariants: T1 of `term/mod.rs`; S1 of `process/shared.rs`: a run has one thread.
 
+mod aliases;
 mod endings;
 mod info;
 mod timers;
@@ -15,11 +16,14 @@ use beamline_formats::ring::Touch;
 use parking_lot::Mutex;
 
 use super::order::Told;
+use super::refs::RefNumbers;
 use super::{Process, init_pid, lookup, table};
 use crate::hash::{HashMap, HashSet};
 use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
+pub(in crate::process) use aliases::drops;
+pub(crate) use aliases::{Dropped, gives_up_alias};
 pub(in crate::process) use endings::{Endings, is_ended};
 pub(in crate::process) use info::gives_up_names;
 pub(crate) use info::{Info, asks_info, sets};
@@ -72,6 +76,10 @@ pub(crate) struct Kept {
     /// Receives that are no steps, as they drop what a monitor has told that was given up: of which process, and which of its
     /// receives and time-outs, with these.
     pub(crate) flushed: Vec<(Pid, u32)>,
+    /// Aliases that were given up, each with how many receives its process had made by then.
+    given_up: HashMap<RefNumbers, u32>,
+    /// Messages that have come through these.
+    pub(crate) dropped: Vec<Dropped>,
     /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
     /// With which of their accesses processes began to trap exits, and ceased to.

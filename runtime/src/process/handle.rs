@@ -264,7 +264,7 @@ impl Process {
         let (from, before_others) = match traced.alias {
             None => (traced.from, false),
             Some(by) => match self.through_alias(by) {
-                None => return,
+                None => return explored::drops(self, by.0, traced.from, traced.number),
                 Some(before_others) => (SYSTEM, before_others),
             },
         };
@@ -523,6 +523,10 @@ impl Process {
     /// Ends the monitor `reference`: no `'DOWN'` comes from now on. `false` when there was none. With `keeps`, one that came
     /// before would have stayed.
     pub(crate) fn demonitor(&self, reference: RefNumbers, keeps: bool) -> bool {
+        let ends_alias = |alias: super::Alias| alias.end != AliasEnd::Explicit;
+        if self.alias(reference).is_some_and(ends_alias) {
+            explored::gives_up_alias(self.pid(), reference);
+        }
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))

@@ -441,7 +441,7 @@ impl Process {
         let signal = Signal::Monitor { reference, from };
         match target {
             Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
-                explored::monitors(from, pid, reference);
+                explored::monitors(self, pid, reference);
                 self.tells_signal(SignalKind::Monitor, pid);
                 deliver(pid, signal);
             }

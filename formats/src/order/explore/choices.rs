@@ -11,8 +11,9 @@ use super::saw::Saw;
 pub(super) enum Did {
     /// It took the message of this sending of a process.
     Took(usize, u32),
-    /// It took what tells of a process, if of any: which of those of this process that tell of it.
-    Heard(Option<usize>, u32),
+    /// It took what tells of a process, if of any, that it has ended, or was gone already: which of those of this process
+    /// that tell so of it.
+    Heard(Option<usize>, bool, u32),
     /// It timed out.
     TimedOut,
     /// It came after these accesses of others.

@@ -100,12 +100,19 @@ impl<'r> Analysis<'r> {
         let trace = &run.trace;
         let mut signals = run.signals();
         let untold = untold(run, &signals);
-        let calls = untold.iter().filter_map(|one| Some((one, one.call?)));
+        let calls = untold.iter().filter_map(|one| Some((one, one.call()?)));
         signals
             .messages
             .extend(calls.map(|(one, call)| ((one.to, one.told.number), call)));
         let takers = Takers::with_signals(trace, &signals);
         let mut causes = Causes::with_signals(trace, &run.accesses, signals)?;
+        for one in &untold {
+            if let Some(access) = one.finds_gone()
+                && let Some(known) = causes.seen.known_at(access).cloned()
+            {
+                causes.tells_gone(one.to, one.told.number, known);
+            }
+        }
         let saw = saw(run, causes.seen.order());
         let mut lines = lines(run, &untold, &causes);
         add_gone(run, &untold, &mut lines, &mut causes);

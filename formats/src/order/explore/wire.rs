@@ -160,6 +160,8 @@ pub struct Answer {
     /// Receives that are no steps, as they drop what a monitor has told that was given up: of which process, and which of its
     /// receives and time-outs, with these.
     pub flushed: Vec<(u64, u32)>,
+    /// Messages that were dropped, as they came through aliases that were given up.
+    pub dropped: Vec<Dropped>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<u64>>,
     /// Whom exit signals of other processes have ended.
@@ -220,6 +222,21 @@ pub struct Watch<P> {
     pub fails: bool,
     /// It ended normally, and `by` did not trap exits: nothing comes of that.
     pub is_lost: bool,
+    /// The access with which `by` found that `whom` was gone, where it monitors it.
+    pub finds_gone: Option<u64>,
+}
+
+/// A message that was dropped, as it came through an alias that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Who sent it.
+    pub from: u64,
+    /// Which of the sendings of that process.
+    pub number: u32,
+    /// For whom.
+    pub to: u64,
+    /// How many receives that one had made when it gave up the alias.
+    pub until: u32,
 }
 
 /// A call of `exit/2` with another process.
@@ -352,8 +369,8 @@ pub struct Run {
     pub main: usize,
     /// The number of each process in the answer.
     pub ids: Vec<u64>,
-    /// Messages that monitors have told which were given up: they cannot be taken in this receive of their receiver, nor
-    /// in later ones.
+    /// Messages that monitors have told which were given up, and those through aliases that were: they cannot be taken in this
+    /// receive of their receiver, nor in later ones.
     pub(super) flushed: FxHashMap<(usize, Message), u32>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<usize>>,
@@ -443,7 +460,11 @@ impl Answer {
             ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let place = |id: &u64| places.get(id).copied();
         self.say_what_ended(&mut trace, &place);
-        let flushed = self.forget_flushes(&mut trace, &mut sites.accesses, &place);
+        let mut flushed = self.forget_flushes(&mut trace, &mut sites.accesses, &place);
+        flushed.extend(self.dropped.iter().filter_map(|it| {
+            let (from, number) = (place(&it.from)?, it.number);
+            Some(((place(&it.to)?, Message::Sent { from, number }), it.until))
+        }));
         let mut receivers = vec![Vec::new(); trace.processes.len()];
         for (from, to) in &self.sent {
             if let Some(from) = place(from) {
@@ -610,6 +631,7 @@ impl<P: Copy> Watch<P> {
             unlinks: self.unlinks,
             fails: self.fails,
             is_lost: self.is_lost,
+            finds_gone: self.finds_gone,
         })
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Watch {
     pub(crate) unlinks: Option<u64>,
     /// It hears nothing of a link, as the other one has ended normally, and it did not trap exits.
     pub(crate) is_lost: bool,
+    /// The access with which it found that the other one was gone, where it monitors it.
+    pub(crate) finds_gone: Option<u64>,
     /// The exit signal of the link has come.
     is_heard: bool,
     is_over: bool,
@@ -45,6 +47,7 @@ impl Watch {
             links: None,
             unlinks: None,
             is_lost: false,
+            finds_gone: None,
             is_heard: false,
             is_over: false,
         }
@@ -245,10 +248,13 @@ pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
     }
 }
 
-/// A process monitors another one.
-pub(crate) fn monitors(by: Pid, whom: Pid, reference: RefNumbers) {
-    if is_on() && exists(whom) {
-        watches(Watch::new(by, whom, Some(reference)));
+/// A process monitors another one, which may be gone.
+pub(crate) fn monitors(by: &Process, whom: Pid, reference: RefNumbers) {
+    if is_on() {
+        watches(Watch {
+            finds_gone: (!exists(whom)).then(|| by.accesses_made()),
+            ..Watch::new(by.pid(), whom, Some(reference))
+        });
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a run tells when it has ended: its steps, and what is known of its processes.
 
-use beamline_formats::order::{Answer, End, Ended, ExitCall, PROGRAMS, SharedAccess, Traps, Watch};
+use beamline_formats::order::{
+    Answer, Dropped, End, Ended, ExitCall, PROGRAMS, SharedAccess, Traps, Watch,
+};
 use beamline_formats::ring::{Function, NameId};
 
 use super::printed;
@@ -62,6 +64,7 @@ pub(super) fn of(end: End) -> Answer {
             .iter()
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
+        dropped: dropped(&kept),
         watches,
         exit_calls,
         timers: kept.timers.iter().map(|timer| word(timer.pid)).collect(),
@@ -133,8 +136,20 @@ fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
         unlinks: watch.unlinks,
         fails: fails(watch.whom),
         is_lost: watch.is_lost,
+        finds_gone: watch.finds_gone,
     };
     kept.watches.iter().map(watch).collect()
+}
+
+/// Messages that have come through aliases which were given up.
+fn dropped(kept: &explored::Kept) -> Vec<Dropped> {
+    let dropped = kept.dropped.iter().map(|dropped| Dropped {
+        from: word(dropped.from),
+        number: dropped.number,
+        to: word(dropped.to),
+        until: dropped.until,
+    });
+    dropped.collect()
 }
 
 /// The calls of `exit/2` with other processes.

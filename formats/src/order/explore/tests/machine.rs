@@ -320,6 +320,7 @@ impl<'p> Machine<'p> {
             unlinks: None,
             fails: false,
             is_lost: false,
+            finds_gone: None,
         });
     }
 

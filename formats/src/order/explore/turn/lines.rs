@@ -32,7 +32,13 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
             if let Some(to) = to
                 && !came.contains(&(*to, message))
             {
-                lines[*to].entry(Some(from)).or_default().push(message);
+                let line = lines[*to].entry(Some(from)).or_default();
+                let is_later = |other: &Message| match other {
+                    Message::Sent { number: other, .. } => *other > number,
+                    Message::Told(_) => false,
+                };
+                let at = line.iter().position(is_later).unwrap_or(line.len());
+                line.insert(at, message);
             }
         }
     }
@@ -45,6 +51,10 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
         let at = line.iter().rposition(is_before).map_or(0, |at| at + 1);
         line.insert(at, message);
     }
+    // A process finds itself that another one is gone: nothing that this one has sent comes behind.
+    for line in lines.iter_mut().flat_map(BTreeMap::values_mut) {
+        line.sort_by_key(|message| message.is_of_gone());
+    }
     lines
 }
 
@@ -55,27 +65,37 @@ pub(super) struct Untold {
     pub(super) told: Told,
     /// The receive of its receiver, counted from 0, before which it must come.
     pub(super) until: Option<u32>,
-    /// The call of `exit/2` that it comes of, if of one; else of the end of a process.
-    pub(super) call: Option<Access>,
+    /// The call of `exit/2` that it comes of, or the access that found a process gone, if of one; else of the end of a process.
+    pub(super) cause: Option<Access>,
 }
 
 impl Untold {
     pub(super) fn message(&self) -> Message {
         Message::Told(self.told)
     }
+
+    /// The call of `exit/2` that it comes of, if of one.
+    pub(super) fn call(&self) -> Option<Access> {
+        self.cause.filter(|_| !self.told.gone)
+    }
+
+    /// The access that found a process gone of which it tells that.
+    pub(super) fn finds_gone(&self) -> Option<Access> {
+        self.cause.filter(|_| self.told.gone)
+    }
 }
 
 pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     let mut all = Vec::new();
     let mut next = FxHashMap::<usize, u32>::default();
-    let mut add = |to: usize, of: usize, exit, until, call| {
+    let mut add = |to: usize, of: usize, (exit, gone), until, cause| {
         let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
         let number = next.entry(to).or_insert_with(last);
         *number += 1;
         let told = Told {
             number: *number,
             of: Some(of),
-            gone: false,
+            gone,
             exit,
             set: None,
         };
@@ -83,7 +103,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             to,
             told,
             until,
-            call,
+            cause,
         });
     };
     for ((to, whom, exit), mut limits) in watches(run) {
@@ -95,7 +115,16 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
         // Of several monitors, those tell that were not given up.
         limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
         for until in limits.into_iter().skip(came) {
-            add(to, whom, exit, until, None);
+            add(to, whom, (exit, false), until, None);
+        }
+    }
+    for ((to, whom), mut found) in found_gone(run) {
+        let tells_so = |told: &&Told| told.of == Some(whom) && told.gone && !told.exit;
+        let came = told(run, to).filter(tells_so).count();
+        found.sort_by_key(|(until, _)| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
+        for (until, number) in found.into_iter().skip(came) {
+            let access = Access { of: to, number };
+            add(to, whom, (false, true), until, Some(access));
         }
     }
     let becomes_message = |call: &ExitCall<usize>| match call.ends {
@@ -105,15 +134,19 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     };
     let untold = run.exit_calls.iter().filter(|call| call.number == 0);
     for call in untold.filter(|call| becomes_message(call)) {
-        add(call.to, call.from, true, None, Some(call.access()));
+        add(call.to, call.from, (true, false), None, Some(call.access()));
     }
     all
 }
 
-/// Adds what would have told processes of others that were gone, where a signal that had come before ended them.
+/// Adds what would have told processes of names that nobody has, where a signal that had come before ended them.
 pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
     let mut next = FxHashMap::<usize, u32>::default();
-    for (to, of, known) in causes.gone_untold().to_vec() {
+    let of_nobody = causes
+        .gone_untold()
+        .iter()
+        .filter(|(_, of, _)| of.is_none());
+    for (to, of, known) in of_nobody.cloned().collect::<Vec<_>>() {
         if run.trace.processes[to].ended_by().is_none() {
             continue;
         }
@@ -140,7 +173,7 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
 fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].has_ended();
-    let watches = run.watches.iter();
+    let watches = run.watches.iter().filter(|it| it.finds_gone.is_none());
     let tells = |it: &Watch<usize>| match (it.is_link, it.fails) {
         (false, _) => true,
         (true, true) => run.traps_at_end(it.by),
@@ -151,6 +184,18 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
             .entry((watch.by, watch.whom, watch.is_link))
             .or_default();
         until.push(watch.until);
+    }
+    pairs
+}
+
+/// The monitors of processes that were gone: until which receives they tell that, and the accesses that have found it.
+fn found_gone(run: &Run) -> BTreeMap<(usize, usize), Vec<(Option<u32>, u64)>> {
+    let mut pairs = BTreeMap::<_, Vec<_>>::new();
+    for watch in &run.watches {
+        if let Some(access) = watch.finds_gone {
+            let found = pairs.entry((watch.by, watch.whom)).or_default();
+            found.push((watch.until, access));
+        }
     }
     pairs
 }

@@ -78,7 +78,7 @@ impl Analysis<'_> {
         let slot = (turn.process, before.count() as u32);
         let did = match turn.instead {
             Instead::TimesOut => Did::TimedOut,
-            Instead::Takes(message) => did(&self.run.trace, turn.process, message),
+            Instead::Takes(message) => self.would_do(turn.process, message),
             Instead::Precedes(number, ..) => {
                 let of = turn.process;
                 Did::Saw(self.saw_before(ends, Access { of, number }))
@@ -87,6 +87,14 @@ impl Analysis<'_> {
             Instead::GoesOn => Did::WentOn(self.count_before(turn)),
         };
         choices.number(slot, did)
+    }
+
+    /// A message that may not have come in this run, as [`did`] says it of the run in which it has: what its line has before
+    /// comes before.
+    fn would_do(&self, process: usize, message: Message) -> Did {
+        let line = self.lines[process].get(&message.sender());
+        let line = line.into_iter().flatten();
+        did_behind(line.take_while(|other| **other != message), message)
     }
 
     /// What an access comes after that is made when each process has made its steps up to an end.
@@ -248,7 +256,15 @@ impl Analysis<'_> {
         });
         let places = places(&self.run.trace.processes[process].steps);
         let came = |message: &Message| places.get(message).map_or(usize::MAX, |at| at.delivered);
-        let mut order: Vec<Message> = needed.copied().collect();
+        // Of what did not come, some was dropped.
+        let can_come = |message: &&Message| {
+            let is_in_time = |turn: &Turn| {
+                let taken = turn.message().map(Message::sender);
+                taken == Some(message.sender()) && !self.is_dropped_before(turn, **message)
+            };
+            places.contains_key(*message) || turn.is_some_and(is_in_time)
+        };
+        let mut order: Vec<Message> = needed.filter(can_come).copied().collect();
         order.sort_by_key(came);
         let Some((turn, other)) = turn.and_then(|turn| Some((turn, turn.message()?))) else {
             return order;
@@ -271,6 +287,14 @@ impl Analysis<'_> {
             order.extend(first.into_iter().chain(between).chain(with_it));
         }
         order
+    }
+
+    /// Whether a message to the process of a turn is dropped before its receive.
+    fn is_dropped_before(&self, turn: &Turn, message: Message) -> bool {
+        let steps = &self.run.trace.processes[turn.process].steps[..turn.step];
+        let is_receive = |step: &&Step| matches!(step, Step::Receive(_) | Step::Timeout);
+        let limit = self.limits.get(&(turn.process, message));
+        limit.is_some_and(|until| steps.iter().filter(is_receive).count() as u32 >= *until)
     }
 
     /// What a turned run does behind the steps that it has in common with this one, and who does.
@@ -322,16 +346,22 @@ fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
     all
 }
 
-/// A message by what is the same in every run: those that tell of a process are counted by that process.
+/// A message that has come, by what is the same in every run: those that tell the same of a process are counted.
 pub(super) fn did(trace: &Trace, receiver: usize, message: Message) -> Did {
-    match message {
-        Message::Sent { from, number } => Did::Took(from, number),
-        Message::Told(told) => {
-            let steps = trace.processes[receiver].steps.iter();
-            let before = steps
-                .take_while(|step| **step != Step::Deliver(message))
-                .filter(|step| matches!(step, Step::Deliver(Message::Told(other)) if other.of == told.of));
-            Did::Heard(told.of, before.count() as u32)
-        }
-    }
+    let steps = trace.processes[receiver].steps.iter();
+    let before = steps.map_while(|step| match step {
+        Step::Deliver(other) => (*other != message).then_some(Some(other)),
+        _ => Some(None),
+    });
+    did_behind(before.flatten(), message)
+}
+
+/// A message, by what is the same in every run, which comes behind these.
+fn did_behind<'m>(before: impl Iterator<Item = &'m Message>, message: Message) -> Did {
+    let told = match message {
+        Message::Sent { from, number } => return Did::Took(from, number),
+        Message::Told(told) => told,
+    };
+    let tells_so = |other: &&Message| matches!(other, Message::Told(other) if (other.of, other.gone) == (told.of, told.gone));
+    Did::Heard(told.of, told.gone, before.filter(tells_so).count() as u32)
 }
