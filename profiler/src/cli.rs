@@ -231,6 +231,7 @@ impl From<&OutputArgs> for report::Options {
             width: args.width,
             json: args.json.clone(),
             output: args.output.clone(),
+            samples: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use beamline_formats::flamegraph::{
     self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
 };
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Losses, Recording};
+use beamline_formats::ring::{Losses, Recording, Sampled};
 use clap::Args;
 
 use crate::input::{self, Input};
@@ -137,9 +137,13 @@ pub(crate) struct DiffArguments {
 }
 
 /// Checks that a recording has what a picture of this width is made of. Returns one line if it has not.
-fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
+pub(crate) fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
     let width = width.unwrap_or(Width::Time);
-    match recording.lacks_paths(width.picture(), width.needs()) {
+    let lacks = match width {
+        Width::Time => recording.lacks_paths(width.picture(), width.needs()),
+        _ => recording.lacks(width.picture(), width.needs()),
+    };
+    match lacks {
         Some(line) => Err(line),
         None => Ok(()),
     }
@@ -147,16 +151,24 @@ fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
 
 /// Reads the call paths of a recording or of a profile file, for pictures of this width. Also returns what is missing
 /// in a recording.
-fn profile(path: &Path, width: Option<Width>) -> Result<(Profile, Option<Losses>), String> {
+fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let recording = match input::open(path)? {
-        Input::Profile(profile) => return Ok((profile, None)),
+        Input::Profile(profile) => return Ok((profile, None, None)),
         Input::Recording(recording) => *recording,
     };
     check(&recording, width).map_err(|e| fail(&e))?;
+    if let Some(sampling) = recording.sampling() {
+        let (sampled, profile) = Sampled::of(&recording, sampling).map_err(|e| fail(&e))?;
+        let samples = sampled.short();
+        return Ok((profile, Some(sampled.losses), Some(samples)));
+    }
     let (profile, losses) = recording.profile_and_losses().map_err(|e| fail(&e))?;
-    Ok((profile, Some(losses)))
+    Ok((profile, Some(losses), None))
 }
+
+/// Call paths, what is missing in them, and of samples what they are.
+type Read = (Profile, Option<Losses>, Option<String>);
 
 /// A drawing whose subtitle says what was lost.
 fn drawing(
@@ -182,9 +194,10 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     if args.chart {
         return chart(args);
     }
-    let (profile, losses) = profile(&args.file, args.shape.width)?;
+    let (profile, losses, samples) = profile(&args.file, args.shape.width)?;
     let shape = args.shape.shape(report::width(&profile));
-    let drawing = drawing(&args.shape, &profile, losses.as_ref(), shape, None)?;
+    let mut drawing = drawing(&args.shape, &profile, losses.as_ref(), shape, None)?;
+    report::of_samples(&mut drawing, samples.as_deref());
     report::write(&args.output, |out| {
         flamegraph::draw(&profile, &drawing, out).map_err(fail)
     })?;
@@ -214,6 +227,8 @@ fn lines(losses: &Losses) -> Vec<String> {
 struct Side {
     profiles: Vec<Profile>,
     losses: Vec<(PathBuf, Losses)>,
+    /// Of each file, whether it has samples.
+    samples: Vec<bool>,
 }
 
 impl Side {
@@ -221,9 +236,11 @@ impl Side {
         let mut side = Side {
             profiles: Vec::new(),
             losses: Vec::new(),
+            samples: Vec::new(),
         };
         for path in std::iter::once(first).chain(more.iter().map(PathBuf::as_path)) {
-            let (profile, losses) = profile(path, width)?;
+            let (profile, losses, samples) = profile(path, width)?;
+            side.samples.push(samples.is_some());
             side.profiles.push(profile);
             side.losses
                 .extend(losses.map(|losses| (path.to_owned(), losses)));
@@ -243,6 +260,17 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
     let after = Side::read(&args.after, &args.more_after, width)?;
     let shown = after.profiles.first().map_or(Width::Time, report::width);
     let shape = args.shape.shape(shown);
+    let mut samples = before.samples.iter().chain(&after.samples);
+    if samples.clone().any(|is| *is) {
+        if !samples.all(|is| *is) {
+            return Err("samples and counted calls cannot be compared".into());
+        }
+        let Some(path) = args.output.as_deref().filter(|_| !args.json) else {
+            return Err("a table of differences counts calls, which samples do not have: draw the difference with -o FILE.svg".into());
+        };
+        draw_diff(args, [&before, &after], shape, path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let threshold = |width| Threshold::new(width, args.threshold, args.share);
     let sides = [&before.profiles[..], &after.profiles[..]];
     let difference = Difference::of(sides, Some(shape.width), threshold)?;

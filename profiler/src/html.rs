@@ -38,6 +38,11 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: Error| format!("{shown}: {error}");
     input::keep(&[&args.file], [args.output.as_path()])?;
     let recording = input::recording(&args.file, "a page")?;
+    if recording.sampling().is_some() {
+        return Err(format!(
+            "{shown}: a page counts calls, which samples do not have: use beamline report and beamline flamegraph"
+        ));
+    }
     let page = Page::read(&recording, &shown, args.most as usize).map_err(fail)?;
     report::write(&args.output, |out| {
         page.write(out).map_err(|e| e.to_string())

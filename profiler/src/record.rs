@@ -552,10 +552,7 @@ fn report_samples(
     if options.is_table() {
         return refuse("samples have one order and one table: leave --sort and --by away");
     }
-    let width = options.width.unwrap_or(Width::Time);
-    if let Some(line) = recording.lacks_paths(width.picture(), width.needs()) {
-        return refuse(&line);
-    }
+    crate::flamegraph::check(recording, options.width).or_else(|line| refuse(&line).map(drop))?;
     let read = Sampled::of(recording, sampling);
     let (sampled, profile) = read.map_err(|e| format!("{}: {e}", file.display()))?;
     let view = options.view(&profile);
@@ -568,7 +565,11 @@ fn report_samples(
             .as_deref()
             .and_then(|path| write_json(path, &sampled).err()),
     );
-    errors.extend(report::write_files(&profile, options));
+    let options = report::Options {
+        samples: Some(sampled.short()),
+        ..options.clone()
+    };
+    errors.extend(report::write_files(&profile, &options));
     Ok(told(&errors))
 }
 

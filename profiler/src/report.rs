@@ -111,6 +111,8 @@ pub struct Options {
     pub json: Option<PathBuf>,
     /// Where the profile itself goes.
     pub output: Option<PathBuf>,
+    /// What samples it was made of, in a few words; none of counted calls.
+    pub samples: Option<String>,
 }
 
 /// How many rows a table has at most.
@@ -365,8 +367,16 @@ pub(crate) fn draw(
         },
         ..Shape::new(options.width.unwrap_or(width(profile)))
     };
-    let drawing = drawing(profile, shape, options.title.clone())?;
+    let mut drawing = drawing(profile, shape, options.title.clone())?;
+    of_samples(&mut drawing, options.samples.as_deref());
     flamegraph::draw(profile, &drawing, out)
+}
+
+/// Has the subtitle of a drawing begin with the samples that it was made of, not with a kind of counts.
+pub(crate) fn of_samples(drawing: &mut Drawing, samples: Option<&str>) {
+    if let (Some(samples), Some((_, rest))) = (samples, drawing.subtitle.split_once(", ")) {
+        drawing.subtitle = format!("{samples}, {rest}");
+    }
 }
 
 /// A drawing of a profile, with its title: without one, the command.

@@ -1,6 +1,6 @@
 //! `beamline sample` looks at a running emulator of OTP, or at one that it starts, and writes a recording of what it sees.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use beamline_formats::chance;
-use beamline_formats::html::Page;
 use beamline_formats::ring::{Error, Recording, Sampled};
 use beamline_sampler::emulator::{Emulator, Refusal};
 use beamline_sampler::sampler::{Sampler, Target, Threads};
@@ -61,9 +60,6 @@ pub(crate) struct Arguments {
     /// Draw a flame graph to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
-    /// Write a page for a browser to this file.
-    #[arg(long, value_name = "FILE.html")]
-    html: Option<PathBuf>,
     /// Start this command on the `erl` that it would have without Beamline, and sample the first emulator that it starts.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
     command: Vec<String>,
@@ -185,31 +181,21 @@ fn sample(args: &Arguments, target: Target, stop: &AtomicBool, is_own: bool) -> 
 /// Writes the pictures that were asked for.
 fn pictures(args: &Arguments) -> Result<(), String> {
     let fail = |error: Error| format!("{}: {error}", args.output.display());
-    if args.flamegraph.is_none() && args.html.is_none() {
+    if args.flamegraph.is_none() {
         return Ok(());
     }
     let recording = Recording::open(&args.output).map_err(fail)?;
-    if let (Some(_), Some(sampling)) = (&args.flamegraph, recording.sampling()) {
+    if let Some(sampling) = recording.sampling() {
         let (sampled, profile) = Sampled::of(&recording, sampling).map_err(fail)?;
         let options = report::Options {
             flamegraph: args.flamegraph.clone(),
             title: Some(sampled.command.join(" ")),
+            samples: Some(sampled.short()),
             ..report::Options::default()
         };
         if let Some(error) = report::write_files(&profile, &options).into_iter().next() {
             return Err(error);
         }
     }
-    match &args.html {
-        Some(path) => page(&recording, &args.output, path),
-        None => Ok(()),
-    }
-}
-
-fn page(recording: &Recording, file: &Path, to: &Path) -> Result<(), String> {
-    /// Call paths of a page, at most.
-    const MOST: usize = 100_000;
-    let name = file.display().to_string();
-    let page = Page::read(recording, &name, MOST).map_err(|e| format!("{name}: {e}"))?;
-    report::write(to, |out| page.write(out).map_err(|e| e.to_string()))
+    Ok(())
 }

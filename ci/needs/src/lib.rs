@@ -35,10 +35,12 @@ pub enum Need {
     Mount,
     /// Performance events of the system.
     Events,
+    /// An emulator of OTP that runs here.
+    Emulator,
 }
 
 /// Each need with its name in the variable.
-const NAMES: [(Need, &str); 12] = [
+const NAMES: [(Need, &str); 13] = [
     (Need::Otp, "otp"),
     (Need::FetchedOtp, "fetched-otp"),
     (Need::Elixir, "elixir"),
@@ -51,6 +53,7 @@ const NAMES: [(Need, &str); 12] = [
     (Need::Perf, "perf"),
     (Need::Mount, "mount"),
     (Need::Events, "events"),
+    (Need::Emulator, "emulator"),
 ];
 
 impl Need {

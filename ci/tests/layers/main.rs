@@ -100,7 +100,7 @@ fn floors_in_head(member: &str) -> Floors {
 fn floors() -> Vec<(String, Floors)> {
     let mut all = vec![("runtime".to_owned(), floors_of_the_runtime())];
     let crates = floors_of_crates().into_keys().map(|name| member_of(&name));
-    let others = ["formats", "profiler"].map(str::to_owned);
+    let others = ["formats", "profiler", "profiler/sampler"].map(str::to_owned);
     for member in crates.chain(others) {
         let floors = floors_in_head(&member);
         all.push((member, floors));

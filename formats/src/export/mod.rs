@@ -173,9 +173,11 @@ pub fn write(
     selection: &Selection,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let lacks = match target.takes_samples() {
-        true => recording.lacks_paths(target.name(), target.needs()),
-        false => recording.lacks(target.name(), target.needs()),
+    let lacks = match (recording.sampling(), target.takes_samples()) {
+        (Some(_), true) => None,
+        // Without calls nothing of it has anything to show.
+        (Some(_), false) => recording.lacks(target.name(), &[Group::Calls, Group::Returns]),
+        (None, _) => recording.lacks(target.name(), target.needs()),
     };
     if let Some(line) = lacks {
         return Err(Error::Missing(line));

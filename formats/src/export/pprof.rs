@@ -72,7 +72,7 @@ pub(super) fn write(profile: &Profile, start_unix_ns: u64, out: &mut dyn Write) 
     let mut costs = costs(profile);
     // What was measured is shown first.
     let (kind, unit) = (costs[0].name, costs[0].unit);
-    if kind != CALLS.name {
+    if kind != CALLS.name && profile.has_calls() {
         costs.insert(0, CALLS);
     }
     for cost in &costs {

@@ -216,6 +216,12 @@ impl Profile {
         self.origins.get(module).copied().unwrap_or_default()
     }
 
+    /// Whether calls were counted: nobody counts those of samples.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        self.nodes.iter().any(|node| node.cost.calls > 0)
+    }
+
     /// What kind of native code a function is, if it is any.
     #[must_use]
     pub fn native(&self, function: &Function) -> Option<Native> {

@@ -374,11 +374,22 @@ impl Names {
         )
     }
 
-    /// A function, an atom or a label as Erlang writes it; `?` where it is not known.
+    /// The functions of a stack as a folded stack has them, the oldest first.
+    fn stack_text(&self, stack: NameId) -> String {
+        let frames = self.stack(stack);
+        let frames = frames.map(|of| crate::name::frame(&self.function_text(of.function)));
+        let mut frames: Vec<String> = frames.collect();
+        frames.reverse();
+        frames.join(";")
+    }
+
+    /// A function, an atom, a label or a stack as Erlang writes it; `?` where it is not known.
     #[must_use]
     pub fn text(&self, name: NameId) -> String {
         if let Some(label) = self.labels.get(&name.0) {
             label.clone()
+        } else if self.stacks.contains_key(&name.0) {
+            self.stack_text(name)
         } else if self.functions.contains_key(&name.0) {
             self.function_text(name)
         } else {

@@ -61,6 +61,32 @@ fn parts<'n>(module: &str, name: &'n str) -> (&'n str, Option<u8>) {
     parts.map_or((name, None), |(function, arity)| (function, Some(arity)))
 }
 
+/// The text of an atom that is written as Erlang writes it: in quotes where it needs them.
+fn unquoted(atom: &str) -> String {
+    let quoted = atom
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''));
+    let Some(quoted) = quoted else {
+        return atom.to_owned();
+    };
+    let mut text = String::new();
+    let mut rest = quoted.chars();
+    while let Some(c) = rest.next() {
+        let c = match c {
+            '\\' => match rest.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some('r') => '\r',
+                Some(c) => c,
+                None => '\\',
+            },
+            c => c,
+        };
+        text.push(c);
+    }
+    text
+}
+
 /// The functions of one entry of the list.
 type Part = Arc<Vec<Function>>;
 
@@ -188,14 +214,14 @@ impl Code {
 }
 
 fn functions(module: &str, ranges: Vec<list::Range>) -> Vec<Function> {
-    let text: Arc<str> = module.into();
+    let text: Arc<str> = unquoted(module).into();
     let function = |range: list::Range| {
         let (name, arity) = parts(module, &range.name);
         Function {
             start: range.start,
             end: range.end,
             module: text.clone(),
-            name: name.into(),
+            name: unquoted(name).into(),
             arity,
             lines: range.lines,
         }

@@ -166,7 +166,7 @@ impl Event {
     }
 
     /// What has come since, one after the other.
-    pub fn next(&mut self) -> Option<Came> {
+    pub fn take_next(&mut self) -> Option<Came> {
         // P3: what is before the head is whole.
         let head = self.head_word().load(Ordering::Acquire);
         while self.tail < head {

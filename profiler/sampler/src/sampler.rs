@@ -240,7 +240,7 @@ impl Sampler {
         tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let thread = &self.threads[index];
-        while let Some(came) = self.events[index].next() {
+        while let Some(came) = self.events[index].take_next() {
             let moment = match came {
                 Came::Lost(count) => {
                     tell(&Told::Lost { thread, count })?;

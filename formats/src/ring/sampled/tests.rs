@@ -87,6 +87,37 @@ fn samples_are_counted_and_calls_are_not() {
 }
 
 #[test]
+fn exports_have_samples_and_no_calls() {
+    use crate::export::{Selection, Target, write};
+    let recording = seen(3, 2).open();
+    let export = |target| {
+        let mut out = Vec::new();
+        let done = write(&recording, target, &Selection::default(), &mut out);
+        done.map(|()| String::from_utf8_lossy(&out).into_owned())
+    };
+    let folded = export(Target::Folded).expect("it has call paths");
+    assert_eq!(folded, "m:f/1 15000000\nm:f/1;m:g/1 10000000\n");
+    let lines = export(Target::Jsonl).expect("it has records");
+    assert_eq!(lines.matches("\"m:f/1;m:g/1\"").count(), 2, "{lines}");
+    let text = export(Target::Speedscope).expect("it has samples");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let profile = &json["profiles"][0];
+    assert_eq!(profile["type"], "sampled");
+    assert_eq!(profile["samples"].as_array().map(Vec::len), Some(5));
+    assert_eq!(profile["endValue"], 25_000_000);
+    for target in [
+        Target::Perfetto,
+        Target::Firefox,
+        Target::Callgrind,
+        Target::Hdr,
+    ] {
+        let error = export(target).expect_err("it needs calls").to_string();
+        let begin = format!("{} cannot be made of samples", target.name());
+        assert!(error.starts_with(&begin), "{error}");
+    }
+}
+
+#[test]
 fn what_samples_do_not_have_is_refused_in_a_line() {
     use crate::ring::Group;
     let recording = seen(1, 0).open();

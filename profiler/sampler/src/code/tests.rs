@@ -123,8 +123,8 @@ fn a_list_is_found_by_its_shape_and_read() {
         (CODE, "map", Some(2), 0),
         (CODE + 4, "map", Some(2), 100),
         (CODE + 15, "map", Some(2), 100),
-        (CODE + 16, "'-f/1-fun-0-'", Some(1), 0),
-        (CODE + 31, "'-f/1-fun-0-'", Some(1), 101),
+        (CODE + 16, "-f/1-fun-0-", Some(1), 0),
+        (CODE + 31, "-f/1-fun-0-", Some(1), 101),
         (CODE + 0x1000, "garbage_collect", None, 0),
     ] {
         let of = code.at(address).expect("it is in code");
@@ -186,6 +186,20 @@ fn names_are_of_functions_or_of_fragments() {
         ("", "", ("", None)),
     ] {
         assert_eq!(parts(module, name), expect);
+    }
+}
+
+#[test]
+fn atoms_are_read_without_their_quotes() {
+    for (atom, expect) in [
+        ("lists", "lists"),
+        ("'Elixir.Enum'", "Elixir.Enum"),
+        (r"'it\'s \\'", r"it's \"),
+        ("'", "'"),
+        ("''", ""),
+        ("", ""),
+    ] {
+        assert_eq!(unquoted(atom), expect);
     }
 }
 

@@ -1,0 +1,188 @@
+//! Samples an emulator of OTP that runs a program whose shares are known. `BEAMLINE_SAMPLED_ERL` names the command that
+//! starts it, such as `chroot DIR erl`; otherwise it is the `erl` of the path.
+
+use std::collections::HashMap;
+use std::process::{Child, Command, Stdio};
+
+use beamline_needs::{Need, skipped};
+use beamline_sampler::emulator::{Emulator, Refusal};
+use beamline_sampler::perf::Event;
+use beamline_sampler::sampler::{Sampler, Target, Threads, Told};
+use beamline_sampler::stack::{Does, Frame};
+
+/// A program in forms, which `-eval` compiles: `a/1` takes three times as many rounds as `b/1`, both of the same kind; `c/1` calls a
+/// BIF, which takes most of its time.
+const PROGRAM: &str = r#"
+F = fun(S) -> {ok, T, _} = erl_scan:string(S), {ok, P} = erl_parse:parse_form(T), P end,
+{ok, M, B} = compile:forms([F(S) || S <- [
+    "-module(shares).", "-export([run/0, 'odd name'/1]).",
+    "run() -> a(300000), b(100000), 'odd name'(300), run().",
+    "a(0) -> ok; a(N) -> X = N * 7 rem 13, a(N - 1 + X - X).",
+    "b(0) -> ok; b(N) -> X = N * 7 rem 13, b(N - 1 + X - X).",
+    "'odd name'(0) -> ok; 'odd name'(N) -> true = is_binary(term_to_binary(get(list))), 'odd name'(N - 1)."]]),
+{module, M} = code:load_binary(M, "shares", B),
+put(list, lists:seq(1, 300)),
+shares:run()."#;
+
+/// A node, which ends with this value.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a node; none where there is no OTP, or no performance events.
+fn node(name: &str) -> Option<Node> {
+    if Event::open(std::os::unix::process::parent_id(), 1_000_000_000).is_err() {
+        skipped(Need::Events, "there are no performance events here");
+        return None;
+    }
+    let named = std::env::var("BEAMLINE_SAMPLED_ERL").unwrap_or_else(|_| "erl".to_owned());
+    let mut words = named.split_whitespace();
+    let program = words.next()?;
+    let eval: String = PROGRAM.split('\n').collect::<Vec<_>>().join(" ");
+    let child = Command::new(program)
+        .args(words)
+        .args(["-noshell", "-sname", name, "-eval", &eval])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
+    match child {
+        Ok(child) => Some(Node(child)),
+        Err(_) => {
+            skipped(
+                Need::Emulator,
+                "there is no erl of OTP: BEAMLINE_SAMPLED_ERL names one",
+            );
+            None
+        }
+    }
+}
+
+/// The node's emulator, when it has loaded the program; none if the command has ended or is no emulator of OTP.
+fn target(node: &mut Node) -> Option<Target> {
+    loop {
+        let target = Emulator::of(node.0.id()).and_then(Target::of);
+        match target {
+            Ok(target) => {
+                if has_program(&target) {
+                    return Some(target);
+                }
+            }
+            // `erl` is a shell script first.
+            Err(
+                Refusal::NoEmulator(..)
+                | Refusal::NoList(_)
+                | Refusal::Damaged(..)
+                | Refusal::Gone(_),
+            ) => {}
+            Err(refusal) => panic!("{refusal}"),
+        }
+        if node.0.try_wait().expect("it can be asked").is_some() {
+            skipped(Need::Emulator, "the erl of the path starts no emulator");
+            return None;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+fn has_program(target: &Target) -> bool {
+    let mut functions = target.code().functions();
+    functions.any(|of| &*of.module == "shares")
+}
+
+/// What was seen of the program.
+#[derive(Default)]
+struct Seen {
+    /// Samples by newest Erlang function.
+    newest: HashMap<String, u32>,
+    samples: u32,
+    /// Stacks of Erlang code that led to the program's first function.
+    whole: u32,
+    erlang: u32,
+}
+
+fn name(frame: &Frame) -> Option<String> {
+    match frame {
+        Frame::Erlang {
+            module,
+            name,
+            arity,
+            ..
+        } => Some(format!("{module}:{name}/{arity}")),
+        Frame::Outside { .. } | Frame::Cut => None,
+    }
+}
+
+fn seen(target: Target, wanted: u32) -> Seen {
+    let mut sampler = Sampler::start(target, Threads::Normal, 997).expect("this user may");
+    let samples = std::cell::Cell::new(0);
+    let mut seen = Seen::default();
+    let ran = sampler.run(
+        || samples.get() < wanted,
+        |told| {
+            if let Told::Sample { look, .. } = told
+                && look.process.is_some()
+            {
+                samples.set(samples.get() + 1);
+                seen.samples += 1;
+                let newest = look.frames.iter().find_map(name);
+                *seen.newest.entry(newest.unwrap_or_default()).or_default() += 1;
+                if look.does == Does::Erlang {
+                    seen.erlang += 1;
+                    let names = look.frames.iter().filter_map(name);
+                    let has_run = names.last().is_some_and(|last| last != "shares:a/1");
+                    seen.whole += u32::from(has_run && look.frames.last() != Some(&Frame::Cut));
+                }
+            }
+            Ok::<(), std::io::Error>(())
+        },
+    );
+    ran.expect("it goes on");
+    seen
+}
+
+#[test]
+fn shares_are_those_of_the_program() {
+    let Some(mut node) = node("beamline_shares") else {
+        return;
+    };
+    let Some(target) = target(&mut node) else {
+        return;
+    };
+    let seen = seen(target, 1_500);
+    let of = |name: &str| f64::from(seen.newest.get(name).copied().unwrap_or(0));
+    let (a, b) = (of("shares:a/1"), of("shares:b/1"));
+    let both = a + b;
+    assert!(both > 100.0, "{:?}", seen.newest);
+    // Four standard deviations: once in 16,000 runs it is farther from three quarters.
+    let four = 4.0 * (0.75 * 0.25 / both).sqrt();
+    assert!((a / both - 0.75).abs() < four, "{:?}", seen.newest);
+    assert!(of("erlang:term_to_binary/1") > 0.0, "{:?}", seen.newest);
+    let odd = of("shares:odd name/1");
+    assert!(odd < of("erlang:term_to_binary/1"), "{:?}", seen.newest);
+    assert!(
+        seen.whole * 10 > seen.erlang * 9,
+        "{} of {}",
+        seen.whole,
+        seen.erlang
+    );
+}
+
+#[test]
+fn an_emulator_is_known_by_its_node() {
+    let Some(mut node) = node("beamline_named") else {
+        return;
+    };
+    let Some(target) = target(&mut node) else {
+        return;
+    };
+    let named = Emulator::named("beamline_named@anywhere");
+    assert!(named.iter().any(|of| of.pid == target.emulator.pid));
+    assert!(!target.emulator.version().is_empty());
+    assert!(target.atoms() > 1_000, "{}", target.atoms());
+    assert!(target.code().normal_exit().is_some());
+}
