@@ -132,7 +132,9 @@ fn the_program_s_functions_have_what_their_callees_cost() {
         let head = rows.first().expect("a head");
         assert!(head.contains("  TOTAL ("), "{text}");
         // The function in which libraries do the work is the last but one, behind those that cost less.
-        let whole = rows.iter().position(|row| row.starts_with(' ') && row.contains("100.0]"));
+        let whole = rows
+            .iter()
+            .position(|row| row.starts_with(' ') && row.contains("100.0]"));
         let last = rows[whole.expect("a row of all") - 1];
         assert!(last.starts_with("work:main/0 "), "{text}");
         let number = |row: &str| {
