@@ -33,6 +33,7 @@ all() ->
      {fields, fun() -> [{fields(B), header(B), constant(B), sextets(B), inside(B)} || B <- binaries()] end},
      {overflow, fun() -> [square(F) || F <- [-3, 1.5, 1 bsl 70, 1.0e200]] end},
      {keys, fun() -> [keys(M) || M <- [#{}, #{a => 1}, #{a => 1, 2 => b, [] => c}, #{<<"k">> => 1, a => 2}, a, large()]] end},
+     {unknown_keys, fun() -> [unknown(K, M) || M <- [a, #{}, #{a => 1}, #{a => 1, 2 => b, [] => c, "s" => d}, large()], K <- [a, 2, [], "s", 1.0, 1 bsl 70, none]] end},
      {funs, fun() -> X = 5, Y = {X}, F = fun(A, B) -> {A, B, X, Y} end, [F(1, 2), (fun lists:max/1)([1, 3, 2])] end},
      {badarity, fun() -> F = fun(A) -> A end, F(1, 2) end},
      {badfun, fun() -> F = hd([ok]), F(1) end},
@@ -50,6 +51,7 @@ all() ->
      {after_, fun() -> receive never -> ok after 1 -> timeout end end},
      {selective, fun() -> [self() ! N || N <- lists:seq(1, 50)], [receive N -> N end || N <- lists:seq(50, 1, -1)] end},
      {passed_over, fun() -> passed_over(self()) end},
+     {long_queue, fun() -> long_queue(self()) end},
      {killed, fun() -> {P, R} = spawn_monitor(fun() -> loop(0) end), exit(P, kill), receive {'DOWN', R, _, _, W} -> W end end},
      {hibernate, fun() -> hibernating() end},
      {words, fun() -> {garbage_collect(), [tuple(N) || N <- lists:seq(1, 2000)] =/= []} end},
@@ -65,6 +67,18 @@ passed_over(Self) ->
     Even = [receive {job, N} when N rem 2 =:= 0 -> N end || _ <- lists:seq(1, 20)],
     None = receive {own, _} -> own after 0 -> none end,
     {Taken, Own, Even, None, [receive {job, N} -> N end || _ <- lists:seq(1, 20)]}.
+
+%% Time slices end while messages are passed over, and what comes last is fetched before it is looked for.
+long_queue(Self) ->
+    [Self ! {job, N, [N]} || N <- lists:seq(1, 9000)],
+    Own = [begin Self ! {own, K}, receive {own, K} -> {K, reds()} end end || K <- lists:seq(1, 5)],
+    {Own, erlang:phash2(process_info(Self, messages)), [receive {job, N, _} -> N end || _ <- lists:seq(1, 9000)]}.
+
+%% A map is read and updated with a key that the code does not know.
+unknown(K, M) ->
+    Try = fun(F) -> try F() catch error:E -> {E, reds()} end end,
+    {case M of #{K := V} -> {V}; _ -> none end, case M of #{K := _} -> true; _ -> false end, Try(fun() -> M#{K := new} end),
+     Try(fun() -> map_size(M#{K := a}) end), Try(fun() -> M#{K => new} end), Try(fun() -> maps:update_with(K, fun(V) -> {V} end, M) end)}.
 
 integers(A, B) ->
     Whole = fun(F) -> try F() catch error:E -> E end end,

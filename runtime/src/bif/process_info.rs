@@ -9,7 +9,7 @@ use crate::heap::{Heap, HeldBinary, Message};
 use crate::process::answer::are_written_alike;
 use crate::process::explored::Info;
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options};
+use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options, order};
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
@@ -380,14 +380,15 @@ fn messages<'p>(p: &'p Process) -> Term<'p> {
         return Term::NIL;
     }
     let mut ahead = p.mailbox.messages().skip(AHEAD);
-    let of_heap = |message: &'p Message| {
+    let own = |message: &'p Message| {
         if let Some(next) = ahead.next() {
             next.fetch();
         }
-        let term = message.term_of_heap();
-        term.unwrap_or_else(|| p.copy_in(message.term()))
+        // Which lie on the heap may be chance, where the order of a run is recorded or followed.
+        let of_heap = message.term_of_heap().filter(|_| !order::is_asked());
+        of_heap.unwrap_or_else(|| p.copy_in(message.term()))
     };
-    let messages: Vec<Term<'_>> = p.mailbox.messages().map(of_heap).collect();
+    let messages: Vec<Term<'_>> = p.mailbox.messages().map(own).collect();
     p.bump_reds(messages.len() as i64 / 4);
     p.list(&messages)
 }
