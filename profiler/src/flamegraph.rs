@@ -8,7 +8,7 @@ use beamline_formats::flamegraph::{
     self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
 };
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Losses, Recording, Sampled};
+use beamline_formats::ring::{Losses, Sampled};
 use clap::Args;
 
 use crate::input::{self, Input};
