@@ -8,7 +8,7 @@ use beamline_formats::flamegraph::{
     self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
 };
 use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Losses, Recording, Sampled};
+use beamline_formats::ring::{Losses, Sampled};
 use clap::Args;
 
 use crate::input::{self, Input};
@@ -136,19 +136,6 @@ pub(crate) struct DiffArguments {
     after: PathBuf,
 }
 
-/// Checks that a recording has what a picture of this width is made of. Returns one line if it has not.
-pub(crate) fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
-    let width = width.unwrap_or(Width::Time);
-    let lacks = match width {
-        Width::Time => recording.lacks_paths(width.picture(), width.needs()),
-        _ => recording.lacks(width.picture(), width.needs()),
-    };
-    match lacks {
-        Some(line) => Err(line),
-        None => Ok(()),
-    }
-}
-
 /// Reads the call paths of a recording or of a profile file, for pictures of this width. Also returns what is missing
 /// in a recording.
 fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
@@ -157,7 +144,7 @@ fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
         Input::Profile(profile) => return Ok((profile, None, None)),
         Input::Recording(recording) => *recording,
     };
-    check(&recording, width).map_err(|e| fail(&e))?;
+    input::check(&recording, width).map_err(|e| fail(&e))?;
     if let Some(sampling) = recording.sampling() {
         let (sampled, profile) = Sampled::of(&recording, sampling).map_err(|e| fail(&e))?;
         let samples = sampled.short();
@@ -211,7 +198,7 @@ fn chart(args: &Arguments) -> Result<ExitCode, String> {
         Input::Recording(recording) => *recording,
         Input::Profile(_) => input::recording(&args.file, "a flame chart")?,
     };
-    check(&recording, args.shape.width).map_err(fail)?;
+    input::check(&recording, args.shape.width).map_err(fail)?;
     let shape = args.shape.shape(Width::Time);
     let chart = Chart::read(&recording, &shape).map_err(fail)?;
     let drawing = drawing(&args.shape, &chart.run, Some(&chart.losses), shape, None)?;

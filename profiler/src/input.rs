@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::Profile;
 use beamline_formats::ring::{Error, Recording};
 
@@ -45,6 +46,19 @@ pub(crate) fn open(path: &Path) -> Result<Input, String> {
         e => format!("{}: {e}", path.display()),
     });
     recording.map(|recording| Input::Recording(Box::new(recording)))
+}
+
+/// Checks that a recording has what a picture of this width is made of. Returns one line if it has not.
+pub(crate) fn check(recording: &Recording, width: Option<Width>) -> Result<(), String> {
+    let width = width.unwrap_or(Width::Time);
+    let lacks = match width {
+        Width::Time => recording.lacks_paths(width.picture(), width.needs()),
+        _ => recording.lacks(width.picture(), width.needs()),
+    };
+    match lacks {
+        Some(line) => Err(line),
+        None => Ok(()),
+    }
 }
 
 /// Makes sure that no file which is read is one that will be written.

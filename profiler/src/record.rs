@@ -22,7 +22,7 @@ use crate::flight::{DumpOn, Flight, Limits};
 use crate::launch::{self, Ended, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::units::{ms, size, span, time};
-use crate::{ending, report};
+use crate::{ending, input, report};
 
 /// Rows of each list of a report, but those of functions.
 const ROWS: usize = 15;
@@ -552,7 +552,7 @@ fn report_samples(
     if options.is_table() {
         return refuse("samples have one order and one table: leave --sort and --by away");
     }
-    crate::flamegraph::check(recording, options.width).or_else(|line| refuse(&line).map(drop))?;
+    input::check(recording, options.width).or_else(|line| refuse(&line).map(drop))?;
     let read = Sampled::of(recording, sampling);
     let (sampled, profile) = read.map_err(|e| format!("{}: {e}", file.display()))?;
     let view = options.view(&profile);

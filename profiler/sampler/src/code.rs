@@ -230,4 +230,4 @@ fn functions(module: &str, ranges: Vec<list::Range>) -> Vec<Function> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -90,12 +90,18 @@ pub struct Place<'l> {
     pub function: Option<&'l str>,
 }
 
+/// Whether a mapped file is a library, not memory with a name: machine code of Erlang is in such memory.
+fn is_library(path: &str) -> bool {
+    let is_memory = ["/memfd:", "/dev/"].iter().any(|of| path.starts_with(of));
+    !path.is_empty() && !is_memory
+}
+
 impl Libraries {
     /// Of a process with these mappings, whose files are below `root`.
     #[must_use]
     pub fn of(mappings: Vec<Mapping>, root: PathBuf) -> Libraries {
         let mut mappings = mappings;
-        mappings.retain(|mapping| mapping.is_executable && !mapping.path.is_empty());
+        mappings.retain(|mapping| mapping.is_executable && is_library(&mapping.path));
         Libraries {
             mappings,
             files: Vec::new(),
@@ -153,6 +159,19 @@ mod tests {
         let name = place.function.unwrap_or_default();
         assert!(name.contains("a_function_with_a_symbol"), "{name}");
         assert_eq!(libraries.at(1), None);
+    }
+
+    #[test]
+    fn memory_with_a_name_is_no_library() {
+        for (path, is_one) in [
+            ("/usr/lib/libz.so.1", true),
+            ("[vdso]", true),
+            ("/memfd:vmem (deleted)", false),
+            ("/dev/zero (deleted)", false),
+            ("", false),
+        ] {
+            assert_eq!(is_library(path), is_one, "{path}");
+        }
     }
 
     #[test]

@@ -289,16 +289,19 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// The emulator names its threads: `erts_sched_1`.
+    /// The emulator names its threads: `erts_sched_1`, or up to OTP 25 `1_scheduler`, of which the kernel keeps 15 characters.
     fn of(tid: u32, name: &str) -> Thread {
         let kinds = [
-            ("erts_sched_", ThreadKind::Scheduler),
-            ("erts_dcpus_", ThreadKind::DirtyCpu),
-            ("erts_dios_", ThreadKind::DirtyIo),
+            ("erts_sched_", "scheduler", ThreadKind::Scheduler),
+            ("erts_dcpus_", "dirty_cpu_", ThreadKind::DirtyCpu),
+            ("erts_dios_", "dirty_io_", ThreadKind::DirtyIo),
         ];
-        let known = kinds.iter().find_map(|(prefix, kind)| {
-            let number = name.strip_prefix(prefix)?.parse().ok()?;
-            Some((*kind, number))
+        let known = kinds.iter().find_map(|(prefix, old, kind)| {
+            let number = name.strip_prefix(prefix).or_else(|| {
+                let (number, rest) = name.split_once('_')?;
+                rest.starts_with(old).then_some(number)
+            });
+            Some((*kind, number?.parse().ok()?))
         });
         let (kind, number) = known.unwrap_or((ThreadKind::Other, 0));
         Thread {
@@ -321,6 +324,9 @@ mod tests {
             ("erts_sched_128", ThreadKind::Scheduler, 128),
             ("erts_dcpus_2", ThreadKind::DirtyCpu, 2),
             ("erts_dios_10", ThreadKind::DirtyIo, 10),
+            ("1_scheduler", ThreadKind::Scheduler, 1),
+            ("12_dirty_cpu_sc", ThreadKind::DirtyCpu, 12),
+            ("3_dirty_io_sche", ThreadKind::DirtyIo, 3),
             ("erts_poll_0", ThreadKind::Other, 0),
             ("erts_sched_x", ThreadKind::Other, 0),
             ("beam.smp", ThreadKind::Other, 0),

@@ -17,7 +17,7 @@
 //! * [`sampler`]: all of it together;
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `arch` `memory` ◀ `code` `elf` `emulator` `perf` ◀ `process` ◀ `stack` ◀ `sampler`
+//! `arch` `memory` ◀ `code` `elf` `perf` ◀ `emulator` `process` ◀ `stack` ◀ `sampler`
 
 pub mod arch;
 pub mod code;

@@ -2,7 +2,7 @@
 //! of user code when it rings.
 //!
 //! Invariants, which SAFETY comments cite:
-//! * P1: a mapping of an event has a page for its head and [`PAGES`] for data. It lives as long as its [`Event`], and nobody
+//! * P1: a mapping of an event has a page for its head and `data` bytes behind it. It lives as long as its [`Event`], and nobody
 //!   but the kernel and this event writes to it.
 //! * P2: it is at a page's start, and all places in it that are read or written are multiples of 8 bytes.
 //! * P3: the kernel writes data between the tail and the head only before it sets the head, and never past the tail.
@@ -25,11 +25,9 @@ use crate::arch::{self, PERF_MASK, PERF_REGISTERS, Registers};
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// Pages for data: all of what an ordinary user may lock for a processor, but for the head and half of that.
-const PAGES: usize = 64;
-
-/// Bytes for data.
-const DATA: usize = PAGES * PAGE;
+/// Pages for data. An ordinary user may lock some hundred pages for each processor, and there may be many threads: where there
+/// are not so many to be had, an event gets fewer.
+const PAGES: [usize; 4] = [64, 32, 16, 8];
 
 /// Bytes of stack that the kernel copies.
 pub const STACK_BYTES: u32 = 16 * 1024;
@@ -70,6 +68,8 @@ pub enum Came {
 pub struct Event {
     file: File,
     map: MmapRaw,
+    /// Bytes for data.
+    data: usize,
     tail: u64,
 }
 
@@ -116,9 +116,14 @@ impl Event {
         }
         // SAFETY: the call has just given this descriptor, and nobody else has it.
         let file = unsafe { File::from_raw_fd(fd) };
-        let map = MmapOptions::new().len(PAGE + DATA).map_raw(&file)?;
+        let (map, data) = map(&file)?;
         let tail = 0;
-        Ok(Event { file, map, tail })
+        Ok(Event {
+            file,
+            map,
+            data,
+            tail,
+        })
     }
 
     /// Counts from now on.
@@ -136,7 +141,7 @@ impl Event {
 
     /// A word of the mapping.
     fn word(&self, byte: usize) -> &AtomicU64 {
-        assert!(byte.is_multiple_of(8) && byte + 8 <= PAGE + DATA);
+        assert!(byte.is_multiple_of(8) && byte + 8 <= PAGE + self.data);
         let start = self.map.as_mut_ptr();
         // SAFETY: P1, P2: the word lies in the mapping, as was just checked, at a multiple of 8.
         let at = unsafe { start.add(byte) };
@@ -160,7 +165,7 @@ impl Event {
 
     /// A word of the data, which go round.
     fn data(&self, position: u64) -> u64 {
-        let at = position % DATA as u64;
+        let at = position % self.data as u64;
         let at = PAGE + usize::try_from(at).unwrap_or(0);
         self.word(at).load(Ordering::Relaxed)
     }
@@ -184,6 +189,19 @@ impl Event {
         }
         None
     }
+}
+
+/// Maps an event with as much room as can be had.
+fn map(file: &File) -> io::Result<(MmapRaw, usize)> {
+    let mut refused = io::Error::from(io::ErrorKind::PermissionDenied);
+    for pages in PAGES {
+        let data = pages * PAGE;
+        match MmapOptions::new().len(PAGE + data).map_raw(file) {
+            Ok(map) => return Ok((map, data)),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
 }
 
 /// What a record tells; nothing of a record of another kind, or of a thread without user code.

@@ -35,11 +35,16 @@ impl Pid {
         is_pid.then_some(Pid(word))
     }
 
-    /// The two numbers that Erlang writes: `<0.N.S>`.
+    /// The two numbers that Erlang writes: `<0.N.S>`. Up to OTP 25 they are the upper half of the word, 15 bits and the rest, and
+    /// the lower half is a place in a table. Since then they are 28 bits and the rest, so that the upper half is empty until a
+    /// node has had thousands of millions of processes.
     #[must_use]
     pub fn numbers(self) -> (u64, u64) {
-        let data = self.0 >> PID_BITS;
-        (data & 0xfff_ffff, data >> 28)
+        let upper = self.0 >> 32;
+        match upper {
+            0 => (self.0 >> PID_BITS & 0xfff_ffff, 0),
+            _ => (upper & 0x7fff, upper >> 15),
+        }
     }
 }
 
@@ -293,4 +298,22 @@ fn information(memory: &impl Memory, start: u64, arity: u8) -> Option<[u64; 3]> 
         is_atom(module) && is_atom(name) && count & ARITY_MASK == u64::from(arity)
     };
     rows.find(is_one).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pids_are_read_as_their_version_has_them() {
+        for (word, numbers) in [
+            (0x503, Some((80, 0))),
+            (72 << 32 | 0x93, Some((72, 0))),
+            (((3 << 15) | 5) << 32 | 0x13, Some((5, 3))),
+            (0x50b, None),
+            (3, None),
+        ] {
+            assert_eq!(Pid::of(word).map(Pid::numbers), numbers, "{word:x}");
+        }
+    }
 }

@@ -482,3 +482,6 @@ fn process_of<M: Memory>(
         .into_iter()
         .find_map(|word| known.processes.at(known.memory, word))
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,8 +133,8 @@ fn seen(target: Target, wanted: u32) -> Seen {
                 *seen.newest.entry(newest.unwrap_or_default()).or_default() += 1;
                 if look.does == Does::Erlang {
                     seen.erlang += 1;
-                    let names = look.frames.iter().filter_map(name);
-                    let has_run = names.last().is_some_and(|last| last != "shares:a/1");
+                    let mut names = look.frames.iter().filter_map(name);
+                    let has_run = names.next_back().is_some_and(|last| last != "shares:a/1");
                     seen.whole += u32::from(has_run && look.frames.last() != Some(&Frame::Cut));
                 }
             }

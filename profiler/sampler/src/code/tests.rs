@@ -7,8 +7,8 @@ use crate::memory::Mapping;
 
 /// Memory of a test: rows of bytes by address. What is read is counted.
 #[derive(Clone, Default)]
-struct Made {
-    rows: BTreeMap<u64, Vec<u8>>,
+pub(crate) struct Made {
+    pub(crate) rows: BTreeMap<u64, Vec<u8>>,
     reads: std::cell::Cell<usize>,
     bytes: std::cell::Cell<usize>,
 }
@@ -32,7 +32,7 @@ impl Memory for Made {
     }
 }
 
-fn words(words: &[u64]) -> Vec<u8> {
+pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
@@ -70,11 +70,11 @@ fn module(name: &str, base: u64, functions: &[&str]) -> Vec<u8> {
     out
 }
 
-const LIST: u64 = 0x10_0010;
-const CODE: u64 = 0x7000_0000;
+pub(crate) const LIST: u64 = 0x10_0010;
+pub(crate) const CODE: u64 = 0x7000_0000;
 
 /// An emulator with two modules and its own entry.
-fn made() -> Made {
+pub(crate) fn made() -> Made {
     let infos = [
         module("lists", CODE, &["lists:map/2", "lists:'-f/1-fun-0-'/1"]),
         module("global", CODE + 0x1000, &["garbage_collect"]),
