@@ -278,6 +278,7 @@ impl Bench {
             "profile",
             "--type",
             "call_time",
+            "--corrected",
             "--from",
             from,
             "--json",

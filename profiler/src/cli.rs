@@ -201,9 +201,10 @@ struct OutputArgs {
     /// Print one table for all processes, or a table for each process or kind of process [default: total].
     #[arg(long, value_parser = named(By::ALL, By::name, By::about))]
     by: Option<By>,
-    /// Leave in own times what the tracing of calls took of them. Without this, it is taken out.
+    /// Take out of own times what the tracing of calls took of them, as it is measured when a run begins. A line below the table
+    /// says how much that is. Saved profiles have both numbers.
     #[arg(long)]
-    raw: bool,
+    corrected: bool,
     /// Draw a flame graph of the call paths to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
@@ -227,6 +228,7 @@ impl From<&OutputArgs> for report::Options {
             top: args.top,
             sort: args.sort,
             by: args.by,
+            corrected: args.corrected,
             flamegraph: args.flamegraph.clone(),
             width: args.width,
             json: args.json.clone(),
@@ -358,12 +360,9 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
         folder: PathBuf::new(),
         libraries: Libraries::default(),
     };
-    let mut ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
-    let all_written = match ended.profile.as_mut() {
+    let ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
+    let all_written = match &ended.profile {
         Some(profile) => {
-            if args.output.raw {
-                profile.make_raw();
-            }
             let options = report::Options {
                 title: Some(args.run.command.join(" ")),
                 ..report::Options::from(&args.output)
@@ -402,10 +401,7 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
             }
         }
     }
-    let mut profile = Profile::merge(profiles)?;
-    if args.output.raw {
-        profile.make_raw();
-    }
+    let profile = Profile::merge(profiles)?;
     let all_written = reported(&profile, &options);
     Ok(if all_written {
         ExitCode::SUCCESS

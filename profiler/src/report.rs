@@ -103,6 +103,8 @@ pub struct Options {
     pub sort: Option<Sort>,
     /// One table or one for each process; none: one.
     pub by: Option<By>,
+    /// Whether what tracing took is taken out of own times.
+    pub corrected: bool,
     /// Where the flame graph goes.
     pub flamegraph: Option<PathBuf>,
     /// What its widths show; none is what the profile measured.
@@ -209,6 +211,10 @@ impl Options {
 /// One line for each thing that could not be written; the others are.
 pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     let mut errors = Vec::new();
+    let raw = (!options.corrected).then(|| raw(profile));
+    // What is saved has both numbers.
+    let saved = profile;
+    let profile = raw.as_ref().unwrap_or(saved);
     let tables = options.tables(profile);
     let view = tables.view.clone();
     let waits = DirtyWaits { profile, view };
@@ -217,7 +223,7 @@ pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     if let Some(path) = &options.json {
         errors.extend(write(path, |out| text(json::write(profile, out))).err());
     }
-    errors.extend(write_files(profile, options));
+    errors.extend(write_files(profile, saved, options));
     if errors.is_empty() {
         Ok(())
     } else {
@@ -225,15 +231,23 @@ pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     }
 }
 
-/// Writes the flame graph and the profile itself, if they are asked for; gives one line for each that could not be written.
-pub(crate) fn write_files(profile: &Profile, options: &Options) -> Vec<String> {
+/// A profile with its times as they were measured.
+fn raw(profile: &Profile) -> Profile {
+    let mut profile = profile.clone();
+    profile.make_raw();
+    profile
+}
+
+/// Writes the flame graph of one profile and saves another, if that is asked for; gives one line for each that could not be
+/// written.
+pub(crate) fn write_files(drawn: &Profile, saved: &Profile, options: &Options) -> Vec<String> {
     let mut errors = Vec::new();
     if let Some(path) = &options.flamegraph {
-        errors.extend(write(path, |out| draw(profile, options, out)).err());
+        errors.extend(write(path, |out| draw(drawn, options, out)).err());
     }
     if let Some(path) = &options.output {
         let written = write_binary(path, "a profile", |out| {
-            text(profile.write(out).map(|_| ()))
+            text(saved.write(out).map(|_| ()))
         });
         errors.extend(written.err());
     }

@@ -482,11 +482,13 @@ fn times(profile: &Value) -> [[u64; 2]; 2] {
 }
 
 #[test]
-fn what_tracing_took_is_taken_out_of_own_times_and_can_be_put_back() {
+fn what_tracing_took_can_be_taken_out_of_own_times() {
     let Some(place) = Place::new(OFTEN) else {
         return;
     };
-    let options = ["--type", "call_time", "--json", "a.json", "-o", "p"];
+    let options = [
+        "--type", "call_time", "--corrected", "--json", "a.json", "-o", "p",
+    ];
     let (text, error, code) = tables(&place, &options, &["work.erl"]);
     assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");
     let last = text.lines().last().expect("a line");
@@ -498,11 +500,11 @@ fn what_tracing_took_is_taken_out_of_own_times_and_can_be_put_back() {
     let [[_, taken], [_, of_paths]] = measured;
     assert!(taken > 0 && taken == of_paths, "{measured:?}");
 
-    let raw = place.printed(&["report", "p", "--raw", "--json", "raw.json"]);
+    let raw = place.printed(&["report", "p", "--json", "raw.json"]);
     assert!(!raw.contains("taken out"), "{raw}");
     let together = measured.map(|[time, taken]| [time + taken, 0]);
     assert_eq!(times(&place.json("raw.json")), together);
-    assert_eq!(place.printed(&["report", "p"]), text);
+    assert_eq!(place.printed(&["report", "p", "--corrected"]), text);
 }
 
 #[test]
