@@ -389,7 +389,8 @@ add(N, Sum) -> add(N - 1, Sum + N).
         text
     };
     let total = table(&["--type", "call_time", "--pattern", "work:task/2"]);
-    assert_eq!(total.lines().count(), 3, "{total}");
+    // The heading, the function, the sum, and what tracing took.
+    assert_eq!(total.lines().count(), 4, "{total}");
     assert!(total.contains("work:task/2     40"), "{total}");
     let kinds = table(&[
         "--type",
@@ -399,7 +400,7 @@ add(N, Sum) -> add(N - 1, Sum + N).
         "--by",
         "process",
     ]);
-    assert_eq!(kinds.lines().count(), 5, "{kinds}");
+    assert_eq!(kinds.lines().count(), 6, "{kinds}");
     assert!(
         kinds.contains("****** 40 processes work:task/2  --  100.00% of total"),
         "{kinds}"
