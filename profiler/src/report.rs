@@ -246,9 +246,7 @@ pub(crate) fn write_files(drawn: &Profile, saved: &Profile, options: &Options) -
         errors.extend(write(path, |out| draw(drawn, options, out)).err());
     }
     if let Some(path) = &options.output {
-        let written = write_binary(path, "a profile", |out| {
-            text(saved.write(out).map(|_| ()))
-        });
+        let written = write_binary(path, "a profile", |out| text(saved.write(out).map(|_| ())));
         errors.extend(written.err());
     }
     errors

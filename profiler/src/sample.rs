@@ -193,7 +193,10 @@ fn pictures(args: &Arguments) -> Result<(), String> {
             samples: Some(sampled.short()),
             ..report::Options::default()
         };
-        if let Some(error) = report::write_files(&profile, &options).into_iter().next() {
+        if let Some(error) = report::write_files(&profile, &profile, &options)
+            .into_iter()
+            .next()
+        {
             return Err(error);
         }
     }

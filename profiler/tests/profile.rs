@@ -389,8 +389,7 @@ add(N, Sum) -> add(N - 1, Sum + N).
         text
     };
     let total = table(&["--type", "call_time", "--pattern", "work:task/2"]);
-    // The heading, the function, the sum, and what tracing took.
-    assert_eq!(total.lines().count(), 4, "{total}");
+    assert_eq!(total.lines().count(), 3, "{total}");
     assert!(total.contains("work:task/2     40"), "{total}");
     let kinds = table(&[
         "--type",
@@ -400,7 +399,7 @@ add(N, Sum) -> add(N - 1, Sum + N).
         "--by",
         "process",
     ]);
-    assert_eq!(kinds.lines().count(), 6, "{kinds}");
+    assert_eq!(kinds.lines().count(), 5, "{kinds}");
     assert!(
         kinds.contains("****** 40 processes work:task/2  --  100.00% of total"),
         "{kinds}"
@@ -488,7 +487,13 @@ fn what_tracing_took_can_be_taken_out_of_own_times() {
         return;
     };
     let options = [
-        "--type", "call_time", "--corrected", "--json", "a.json", "-o", "p",
+        "--type",
+        "call_time",
+        "--corrected",
+        "--json",
+        "a.json",
+        "-o",
+        "p",
     ];
     let (text, error, code) = tables(&place, &options, &["work.erl"]);
     assert_eq!((error.as_str(), code), ("", Some(0)), "{text}");

@@ -218,7 +218,7 @@ impl Profile {
 
     /// Whether calls were counted: nobody counts those of samples.
     #[must_use]
-    pub fn has_calls(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         self.nodes.iter().any(|node| node.cost.calls > 0)
     }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::Error;
-use super::description::{Description, Sampling};
+use super::description::Description;
 use super::dump::Kept;
 use super::event::{Event, FIELDS_MAX, Group, KINDS, Kind};
 use super::id::Id;
@@ -306,24 +306,6 @@ impl Recording {
     pub fn has(&self, group: Group) -> bool {
         let events = &self.description.settings.events;
         events.iter().any(|name| name == group.name())
-    }
-
-    /// How its emulator was looked at from outside, if it was.
-    #[must_use]
-    pub fn sampling(&self) -> Option<&Sampling> {
-        self.description.settings.sampling.as_ref()
-    }
-
-    /// The same as [`Recording::lacks`], of what needs call paths with time: samples have them as well.
-    #[must_use]
-    pub fn lacks_paths(&self, what: &str, needs: &[Group]) -> Option<String> {
-        let is_enough = needs
-            .iter()
-            .all(|group| matches!(group, Group::Calls | Group::Returns));
-        match self.sampling() {
-            Some(_) if is_enough => None,
-            _ => self.lacks(what, needs),
-        }
     }
 
     /// What was not recorded of that which `what` is made from: one line that says how to get it.

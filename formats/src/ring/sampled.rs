@@ -8,13 +8,33 @@ use serde::Serialize;
 
 use super::batch::Batch;
 use super::calls::Callers;
-use super::event::{DIRTY_CPU, DIRTY_IO, Event};
+use super::event::{DIRTY_CPU, DIRTY_IO, Event, Group};
 use super::id::Id;
 use super::losses::Losses;
 use super::pass::Sink;
 use super::{Error, Recording, Sampling};
 use crate::name;
 use crate::profile::{LeftOut, Node, Profile, Rest, View};
+
+impl Recording {
+    /// How its emulator was looked at from outside, if it was.
+    #[must_use]
+    pub fn sampling(&self) -> Option<&Sampling> {
+        self.description().settings.sampling.as_ref()
+    }
+
+    /// The same as [`Recording::lacks`], of what needs call paths with time: samples have them as well.
+    #[must_use]
+    pub fn lacks_paths(&self, what: &str, needs: &[Group]) -> Option<String> {
+        let is_enough = needs
+            .iter()
+            .all(|group| matches!(group, Group::Calls | Group::Returns));
+        match self.sampling() {
+            Some(_) if is_enough => None,
+            _ => self.lacks(what, needs),
+        }
+    }
+}
 
 /// What a thread did when it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

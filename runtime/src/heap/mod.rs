@@ -724,8 +724,8 @@ pub(crate) struct HeldBinary {
 
 fn binaries_in(list: &OffHeap) -> impl Iterator<Item = HeldBinary> {
     let listed = |ptr: *mut u64| (!ptr.is_null()).then_some(ptr);
-    // SAFETY: H4: listed things are live and hold their counts.
     let all = std::iter::successors(listed(list.first()), move |ptr| {
+        // SAFETY: H4: listed things are live and hold their counts.
         listed(unsafe { off_heap::next(*ptr) })
     });
     all.filter_map(|ptr| {

@@ -188,9 +188,13 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     pairs
 }
 
-/// The monitors of processes that were gone: until which receives they tell that, and the accesses that have found it.
-fn found_gone(run: &Run) -> BTreeMap<(usize, usize), Vec<(Option<u32>, u64)>> {
-    let mut pairs = BTreeMap::<_, Vec<_>>::new();
+/// Of monitors that one process has set on another, until which receive each tells, and the access that has found that one
+/// gone.
+type FoundGone = BTreeMap<(usize, usize), Vec<(Option<u32>, u64)>>;
+
+/// The monitors of processes that were gone.
+fn found_gone(run: &Run) -> FoundGone {
+    let mut pairs = FoundGone::new();
     for watch in &run.watches {
         if let Some(access) = watch.finds_gone {
             let found = pairs.entry((watch.by, watch.whom)).or_default();
