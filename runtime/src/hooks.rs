@@ -7,6 +7,7 @@ use crate::loader::purge;
 use crate::process::answer::WRITTEN;
 use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
+use crate::process::tables::TABLES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
 use crate::{bif as bifs, driver, ets, external, native, port, trace};
 
@@ -27,6 +28,7 @@ pub fn install() {
     PROBES.install(&trace::Tracing);
     REFERS_TO_OLD_CODE.install(purge::refers_to_old_code);
     GIVES_UP.install(ets::registry::exited);
+    TABLES.install(ets::registry::sizes_at_end);
     WRITTEN.install(external::order::WRITTEN);
     NOTICE.install(bifs::literal_area::notice);
 }

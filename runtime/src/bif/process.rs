@@ -598,10 +598,8 @@ fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
     }
     let removed = p
         .some_relations()
-        .and_then(|mut relations| relations.aliases.remove(&reference.numbers()));
-    if removed.is_some() {
-        explored::gives_up_alias(p.pid(), reference.numbers());
-    }
+        .and_then(|mut relations| relations.aliases.remove(&reference.numbers()))
+        .inspect(|_| explored::gives_up_alias(p.pid(), reference.numbers()));
     Ok(Term::bool(removed.is_some()))
 }
 

@@ -15,6 +15,7 @@ use crate::process::access::{ObjectsOf, Part, Shared, Touch};
 use crate::process::answer::{self, Native};
 use crate::process::order;
 use crate::process::refs::RefNumbers;
+use crate::process::tables::TableSize;
 use crate::process::{self, Control, Leave, ProcShared, Process, Raise, refs};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Ref, Term, am};
@@ -256,16 +257,8 @@ pub(crate) fn all_words() -> usize {
         .sum()
 }
 
-/// What a table takes.
-pub(crate) struct Size {
-    pub(crate) owner: Pid,
-    pub(crate) name: Atom,
-    pub(crate) words: usize,
-    pub(crate) objects: usize,
-}
-
 /// What the tables take, when the emulator ends: whoever holds one then does not give it back, so that one is left out.
-pub(crate) fn sizes_at_end() -> Vec<Size> {
+pub(crate) fn sizes_at_end() -> Vec<TableSize> {
     let Some(owned) = OWNED.try_lock() else {
         return Vec::new();
     };
@@ -274,7 +267,7 @@ pub(crate) fn sizes_at_end() -> Vec<Size> {
     let size = |reference: &TableRef| {
         let table = table_of(reference)?;
         let state = table.state.try_read()?;
-        Some(Size {
+        Some(TableSize {
             owner: state.owner,
             name: state.name,
             words: state.words(&table.options),

@@ -76,6 +76,7 @@ mod spawn;
 mod state;
 pub(crate) mod suspension;
 pub(crate) mod system_tasks;
+pub(crate) mod tables;
 pub(crate) mod tally;
 #[cfg(all(test, not(loom)))]
 mod tests;

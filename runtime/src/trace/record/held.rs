@@ -1,10 +1,9 @@
 //! What processes hold beside their heaps: binaries, told after each collection, and ETS tables, told at the end.
 
-use super::Recorder;
-use super::RingEvent;
-use crate::ets::registry;
+use super::{Recorder, RingEvent};
 use crate::heap::HeldBinary;
 use crate::process::Process;
+use crate::process::tables::TABLES;
 
 /// References to binaries that are looked at after a minor collection, which itself does not look at all of them: more would
 /// cost more than the collection.
@@ -38,7 +37,7 @@ pub(super) fn binaries(recorder: &Recorder, p: &Process, is_major: bool) {
 
 /// Records the tables that there are.
 pub(super) fn tables(recorder: &Recorder) {
-    for size in registry::sizes_at_end() {
+    for size in TABLES.get()() {
         let event = RingEvent::Table {
             name: recorder.atom(size.name),
             words: size.words as u64,
