@@ -444,7 +444,7 @@ fn a_report_says_who_is_left_at_the_end_and_holds_which_memory() {
     let tracers = left("work:request/1");
     assert_eq!(
         (&tracers["processes"], &tracers["kind"]),
-        (&50.into(), &"work:'-request/1-fun-0-'/0".into())
+        (&50.into(), &"work:tracer/0".into())
     );
     let holder = left("work:main/0");
     assert_eq!(holder["kind"], "work:holder/1");

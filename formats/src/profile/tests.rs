@@ -253,7 +253,7 @@ fn errors_name_the_section_and_the_offset() {
     newer[8] = 9;
     assert_eq!(
         message(&newer),
-        "section file, offset 8: version 9, this program reads versions 2 to 3"
+        "section file, offset 8: version 9, this program reads versions 2 to 4"
     );
     let end = bytes.len() - SECTION_HEAD - 5;
     let cut = message(&bytes[..end]);

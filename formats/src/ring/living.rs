@@ -181,7 +181,12 @@ impl Living {
             row.add(*held);
         }
         let mut rows: Vec<Left> = rows.into_values().collect();
-        rows.sort_by_key(|row| Reverse((row.heap_bytes + row.binary_bytes, row.processes)));
+        rows.sort_by_key(|row| {
+            Reverse((
+                row.heap_bytes.saturating_add(row.binary_bytes),
+                row.processes,
+            ))
+        });
         rows
     }
 
@@ -195,7 +200,7 @@ impl Living {
                 owner: owner.to_string(),
                 owner_name: names.process_text(*owner),
                 origin: self.origin(*owner, names),
-                bytes: words * WORD,
+                bytes: words.saturating_mul(WORD),
                 objects: *objects,
             })
             .collect();
