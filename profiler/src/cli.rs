@@ -339,7 +339,7 @@ fn unknown_option(error: &clap::Error) -> String {
 }
 
 /// Prints and writes the report, prints an error for each part that failed, and returns whether none did.
-fn reported(profile: &Profile, options: &report::Options) -> bool {
+fn reported(profile: Profile, options: &report::Options) -> bool {
     let errors = report::report(profile, options).err();
     for error in errors.iter().flatten() {
         report::error(error);
@@ -360,8 +360,8 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
         folder: PathBuf::new(),
         libraries: Libraries::default(),
     };
-    let ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
-    let all_written = match &ended.profile {
+    let mut ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
+    let all_written = match ended.profile.take() {
         Some(profile) => {
             let options = report::Options {
                 title: Some(args.run.command.join(" ")),
@@ -402,7 +402,7 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
         }
     }
     let profile = Profile::merge(profiles)?;
-    let all_written = reported(&profile, &options);
+    let all_written = reported(profile, &options);
     Ok(if all_written {
         ExitCode::SUCCESS
     } else {

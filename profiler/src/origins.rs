@@ -48,21 +48,31 @@ const OTP: [&str; 32] = [
 /// Those of Elixir.
 const ELIXIR: [&str; 6] = ["eex", "elixir", "ex_unit", "iex", "logger", "mix"];
 
-/// Modules that the emulator has in itself begin with these.
-const PRELOADED: [&str; 9] = [
+/// The modules that the emulator has in itself: no folder has them. Source: `erts/preloaded`, OTP 25 to 29.
+const PRELOADED: [&str; 22] = [
+    "atomics",
+    "counters",
     "erl_init",
     "erl_prim_loader",
     "erl_tracer",
     "erlang",
-    "erts_",
+    "erts_code_purger",
+    "erts_dirty_process_signal_handler",
+    "erts_internal",
+    "erts_literal_area_collector",
+    "erts_trace_cleaner",
     "init",
-    "prim_",
-    "socket_",
+    "persistent_term",
+    "prim_buffer",
+    "prim_eval",
+    "prim_file",
+    "prim_inet",
+    "prim_net",
+    "prim_socket",
+    "prim_zip",
+    "socket_registry",
     "zlib",
 ];
-
-/// Others of these.
-const PRELOADED_WHOLE: [&str; 4] = ["atomics", "counters", "persistent_term", "global"];
 
 /// The origins of modules.
 pub(crate) struct Origins {
@@ -120,15 +130,11 @@ impl Origins {
     pub(crate) fn origin(&self, module: &str) -> Origin {
         let is_emulators =
             is_outside(module) && (module.starts_with("[beam") || module.starts_with("[runtime"));
-        if is_emulators || is_preloaded(module) {
+        if is_emulators || PRELOADED.contains(&module) {
             return Origin::Otp;
         }
         self.of.get(module).copied().unwrap_or(Origin::App)
     }
-}
-
-fn is_preloaded(module: &str) -> bool {
-    PRELOADED_WHOLE.contains(&module) || PRELOADED.iter().any(|of| module.starts_with(of))
 }
 
 #[cfg(test)]
@@ -151,6 +157,7 @@ mod tests {
         for (module, origin) in [
             ("lists", Origin::Otp),
             ("erts_internal", Origin::Otp),
+            ("init_db", Origin::App),
             ("[beam.smp]", Origin::Otp),
             ("[libmine.so]", Origin::App),
             ("Elixir.My", Origin::App),

@@ -518,7 +518,7 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
             .as_deref()
             .and_then(|path| write_json(path, &summary).err()),
     );
-    errors.extend(report::write_files(&profile, &profile, options));
+    errors.extend(report::write_files(&profile, options));
     Ok(told(&errors))
 }
 
@@ -569,7 +569,7 @@ fn report_samples(
         samples: Some(sampled.short()),
         ..options.clone()
     };
-    errors.extend(report::write_files(&profile, &profile, &options));
+    errors.extend(report::write_files(&profile, &options));
     Ok(told(&errors))
 }
 

@@ -205,16 +205,17 @@ impl Options {
     }
 }
 
-/// Prints the table and writes the files asked for.
+/// Saves the profile, prints the table and writes the other files asked for.
 ///
 /// # Errors
 /// One line for each thing that could not be written; the others are.
-pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
-    let mut errors = Vec::new();
-    let raw = (!options.corrected).then(|| raw(profile));
-    // What is saved has both numbers.
-    let saved = profile;
-    let profile = raw.as_ref().unwrap_or(saved);
+pub fn report(mut profile: Profile, options: &Options) -> Result<(), Vec<String>> {
+    // What is saved has what tracing took beside the times.
+    let mut errors: Vec<String> = save(&profile, options).into_iter().collect();
+    if !options.corrected {
+        profile.make_raw();
+    }
+    let profile = &profile;
     let tables = options.tables(profile);
     let view = tables.view.clone();
     let waits = DirtyWaits { profile, view };
@@ -223,7 +224,7 @@ pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     if let Some(path) = &options.json {
         errors.extend(write(path, |out| text(json::write(profile, out))).err());
     }
-    errors.extend(write_files(profile, saved, options));
+    errors.extend(draw_file(profile, options));
     if errors.is_empty() {
         Ok(())
     } else {
@@ -231,25 +232,25 @@ pub fn report(profile: &Profile, options: &Options) -> Result<(), Vec<String>> {
     }
 }
 
-/// A profile with its times as they were measured.
-fn raw(profile: &Profile) -> Profile {
-    let mut profile = profile.clone();
-    profile.make_raw();
-    profile
+/// Writes the flame graph and the profile itself, if they are asked for; gives one line for each that could not be written.
+pub(crate) fn write_files(profile: &Profile, options: &Options) -> Vec<String> {
+    let errors = [draw_file(profile, options), save(profile, options)];
+    errors.into_iter().flatten().collect()
 }
 
-/// Writes the flame graph of one profile and saves another, if that is asked for; gives one line for each that could not be
-/// written.
-pub(crate) fn write_files(drawn: &Profile, saved: &Profile, options: &Options) -> Vec<String> {
-    let mut errors = Vec::new();
-    if let Some(path) = &options.flamegraph {
-        errors.extend(write(path, |out| draw(drawn, options, out)).err());
-    }
-    if let Some(path) = &options.output {
-        let written = write_binary(path, "a profile", |out| text(saved.write(out).map(|_| ())));
-        errors.extend(written.err());
-    }
-    errors
+/// Writes the flame graph, if it is asked for; gives the error, if there is one.
+fn draw_file(profile: &Profile, options: &Options) -> Option<String> {
+    let path = options.flamegraph.as_ref()?;
+    write(path, |out| draw(profile, options, out)).err()
+}
+
+/// Writes the profile itself, if that is asked for; gives the error, if there is one.
+fn save(profile: &Profile, options: &Options) -> Option<String> {
+    let path = options.output.as_ref()?;
+    write_binary(path, "a profile", |out| {
+        text(profile.write(out).map(|_| ()))
+    })
+    .err()
 }
 
 fn text(result: io::Result<()>) -> Result<(), String> {

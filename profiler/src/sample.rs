@@ -157,10 +157,11 @@ fn sample(args: &Arguments, target: Target, stop: &AtomicBool, is_own: bool) -> 
         true => args.command.clone(),
         false => target.emulator.command.clone(),
     };
-    let mut recorder =
-        Recorder::begin(&args.output, &target.emulator, command, rate).map_err(fail)?;
-    let pid = target.emulator.pid;
+    // Where it is refused, no file is left.
     let mut sampler = Sampler::start(target, threads, rate).map_err(|e| doctor::told(&e))?;
+    let emulator = &sampler.target().emulator;
+    let pid = emulator.pid;
+    let mut recorder = Recorder::begin(&args.output, emulator, command, rate).map_err(fail)?;
     report::progress(&format!("sampling the emulator {pid} at {rate} Hz"));
     let begin = chance::now();
     let goes_on = || {
@@ -193,10 +194,7 @@ fn pictures(args: &Arguments) -> Result<(), String> {
             samples: Some(sampled.short()),
             ..report::Options::default()
         };
-        if let Some(error) = report::write_files(&profile, &profile, &options)
-            .into_iter()
-            .next()
-        {
+        if let Some(error) = report::write_files(&profile, &options).into_iter().next() {
             return Err(error);
         }
     }

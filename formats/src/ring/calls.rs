@@ -334,9 +334,13 @@ impl Callers {
             }
             _ => {}
         }
-        let caller = self.known.get(&record.subject).map(|at| &self.all[*at].1);
-        let path = caller.map(|caller| caller.paths.path(caller.current()));
-        self.living.add(record, path.into_iter().flatten());
+        self.living.add(record);
+        if let Event::Spawn { child, .. } = record.event {
+            let caller = self.known.get(&record.subject).map(|at| &self.all[*at].1);
+            let path = caller.map(|caller| caller.paths.path(caller.current()));
+            let path = path.into_iter().flatten();
+            self.living.started(child, record.subject, path);
+        }
     }
 
     /// A look at it, or at a thread that ran for nobody.
@@ -421,7 +425,7 @@ impl Callers {
             Event::Return { .. } => caller.rows.leave(1),
             Event::Unwind { calls } => caller.rows.leave(calls),
             Event::Exit { .. } => {
-                self.living.add(record, std::iter::empty());
+                self.living.add(record);
                 caller.rows.leave(u64::MAX);
             }
             // At its very end a process tells none.

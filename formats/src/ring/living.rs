@@ -73,7 +73,15 @@ struct Start {
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     words: Option<u64>,
-    binaries: [u64; 3],
+    binaries: Binaries,
+}
+
+/// The binaries outside a heap, as `gc_binaries` tells of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Binaries {
+    bytes: u64,
+    count: u64,
+    largest: u64,
 }
 
 /// Frames above a spawn among which the one of the program is looked for.
@@ -87,7 +95,7 @@ pub(super) struct Living {
     application_controller: Option<Id>,
     is_stopping: bool,
     alive: FxHashMap<Id, Held>,
-    started: FxHashMap<Id, Start>,
+    starts: FxHashMap<Id, Start>,
     tables: Vec<(Id, NameId, [u64; 2])>,
 }
 
@@ -108,7 +116,7 @@ impl Living {
                 .map(|(_, id)| id),
             is_stopping: false,
             alive: FxHashMap::default(),
-            started: FxHashMap::default(),
+            starts: FxHashMap::default(),
             tables: Vec::new(),
         }
     }
@@ -121,14 +129,16 @@ impl Living {
         }
     }
 
-    /// Any record that is not of calls. `path` has the functions that its process is in, the newest first.
-    pub(super) fn add(&mut self, record: &Record<'_>, path: impl Iterator<Item = NameId>) {
+    /// A process is started by another one, which is in the functions of a path, the newest first.
+    pub(super) fn started(&mut self, child: Id, by: Id, path: impl Iterator<Item = NameId>) {
+        let within = path.take(FRAMES).collect();
+        self.starts.insert(child, Start { by, within });
+    }
+
+    /// Any record that is not of calls.
+    pub(super) fn add(&mut self, record: &Record<'_>) {
         let who = record.subject;
         match record.event {
-            Event::Spawn { child, .. } => {
-                let within = path.take(FRAMES).collect();
-                self.started.insert(child, Start { by: who, within });
-            }
             Event::Spawned { .. } => {
                 self.alive.entry(who).or_default();
             }
@@ -136,21 +146,27 @@ impl Living {
                 self.is_stopping |= self.application_controller == Some(who);
                 if !self.is_stopping {
                     self.alive.remove(&who);
-                    self.started.remove(&who);
+                    self.starts.remove(&who);
                 }
             }
             Event::GcMinorEnd { used, .. } | Event::GcMajorEnd { used, .. } => {
                 let held = self.alive.entry(who).or_default();
                 *held = Held {
                     words: Some(used),
-                    binaries: [0; 3],
+                    binaries: Binaries::default(),
                 };
             }
             Event::GcBinaries {
                 bytes,
                 count,
                 largest,
-            } => self.alive.entry(who).or_default().binaries = [bytes, count, largest],
+            } => {
+                self.alive.entry(who).or_default().binaries = Binaries {
+                    bytes,
+                    count,
+                    largest,
+                };
+            }
             Event::Table {
                 name,
                 words,
@@ -210,7 +226,7 @@ impl Living {
 
     /// The function that has started a process, and what the process is that did.
     fn started_in(&self, id: Id, names: &Names) -> (Option<String>, String) {
-        let Some(start) = self.started.get(&id) else {
+        let Some(start) = self.starts.get(&id) else {
             let parent = names.process(id).map(|process| process.parent);
             return (
                 None,
@@ -230,7 +246,7 @@ impl Living {
         let initial = names
             .process(id)
             .and_then(|process| names.function(process.function));
-        let within = self.started.get(&id).map_or(&[][..], |start| &start.within);
+        let within = self.starts.get(&id).map_or(&[][..], |start| &start.within);
         let mut functions = within
             .iter()
             .filter_map(|name| names.function(*name))
@@ -248,7 +264,11 @@ fn is_of_program(module: &str, names: &Names) -> bool {
 
 impl Left {
     fn add(&mut self, held: Held) {
-        let [bytes, count, largest] = held.binaries;
+        let Binaries {
+            bytes,
+            count,
+            largest,
+        } = held.binaries;
         self.processes += 1;
         self.collected += u64::from(held.words.is_some());
         self.heap_bytes = self

@@ -67,6 +67,15 @@ pub struct Look {
 }
 
 impl Look {
+    /// The runtime does something for itself, which is all that is known.
+    fn of_runtime(does: Frame) -> Look {
+        Look {
+            process: None,
+            does: Does::Runtime,
+            frames: vec![does],
+        }
+    }
+
     /// The pid of the process it ran for.
     #[must_use]
     pub fn pid(&self) -> Option<Pid> {
@@ -292,11 +301,7 @@ fn in_code<M: Memory>(known: &mut Known<'_, M>, function: &Function, moment: &Mo
     let process = known.processes.at(known.memory, registers.process);
     let is_on_its_stack = process.is_some_and(|of| (of.heap..of.hend).contains(&registers.sp));
     if !function.is_erlang() && !is_on_its_stack {
-        return Look {
-            process: None,
-            does: Does::Runtime,
-            frames: vec![outside(RUNTIME, short(&function.name))],
-        };
+        return Look::of_runtime(outside(RUNTIME, short(&function.name)));
     }
     let mut frames: Vec<Frame> = frame(function, registers.ip).into_iter().collect();
     let mut is_whole = frames_of(known.code, &moment.stack, &mut frames);
@@ -331,11 +336,7 @@ fn called<M: Memory>(
     let is = |part: &str| fragment.as_ref().is_some_and(|name| name.contains(part));
     if SCHEDULES.iter().any(|part| is(part)) {
         let does = leaf.unwrap_or_else(|| outside(RUNTIME, short(&function.name)));
-        return Look {
-            process: None,
-            does: Does::Runtime,
-            frames: vec![does],
-        };
+        return Look::of_runtime(does);
     }
     let process = process_of(known, moment, Some(slot));
     let mut frames: Vec<Frame> = leaf.into_iter().collect();
@@ -434,11 +435,7 @@ fn own_stack<M: Memory>(
 fn without_code<M: Memory>(known: &mut Known<'_, M>, moment: &Moment, leaf: Option<Frame>) -> Look {
     let process = process_of(known, moment, None);
     let Some(of) = process else {
-        return Look {
-            process: None,
-            does: Does::Runtime,
-            frames: vec![leaf.unwrap_or_else(|| outside(RUNTIME, "C code"))],
-        };
+        return Look::of_runtime(leaf.unwrap_or_else(|| outside(RUNTIME, "C code")));
     };
     let mut frames: Vec<Frame> = leaf.into_iter().collect();
     // A dirty scheduler has taken it over in the middle of a function: only to collect.

@@ -425,21 +425,17 @@ fn element<'p>(
         .as_index()
         .and_then(|position| position.checked_sub(1));
     let index = index.ok_or_else(badarg)?;
-    let mut objects = state.objects.get(key);
-    if handle.table().options.kind.is_set() {
-        let Some(object) = objects.next() else {
-            return Ok(None);
-        };
-        let element = object.elements().get(index).ok_or_else(badarg)?;
-        return Ok(Some(p.copy_in(*element)));
-    }
+    let objects = state.objects.get(key);
     if objects
         .clone()
         .any(|object| index >= object.elements().len())
     {
         return Err(badarg().into());
     }
-    let elements = objects.map(|object| p.copy_in(object.elements()[index]));
+    let mut elements = objects.map(|object| p.copy_in(object.elements()[index]));
+    if handle.table().options.kind.is_set() {
+        return Ok(elements.next());
+    }
     let list = elements.fold(Term::NIL, |rest, element| p.cons(element, rest));
     Ok(Some(list).filter(|list| !list.is_nil()))
 }

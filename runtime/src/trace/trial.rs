@@ -1,6 +1,8 @@
 //! A trial: processes that a profile of its own measures, as that of a run will measure all of them. It shows what tracing
 //! itself costs here.
 
+use std::sync::Arc;
+
 use super::flags;
 use super::kind;
 use super::meter::Measures;
@@ -8,8 +10,6 @@ use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;
 use crate::process::Process;
 use crate::term::Atom;
-
-use std::sync::Arc;
 
 /// What code costs that is loaded while there is a trial.
 pub(crate) struct Trial {

@@ -135,7 +135,6 @@ const isBootUntil = (process, end) => shown.isWithoutBoot && end <= partNs(first
 
 function findBoot() {
   const number = flame.of.length;
-  const first = firstOwnPart;
   const last = new Int32Array(number).fill(-1);
   const isApp = new Uint8Array(number);
   for (let path = 0; path < number; path++) {
@@ -143,13 +142,13 @@ function findBoot() {
     isApp[path] = flame.is_app[flame.of[path]] || (above >= 0 && isApp[above]) ? 1 : 0;
     eachCell(path, (cell) => {
       last[path] = Math.max(last[path], cells.part[cell]);
-      if (isApp[path]) first.set(flame.process[path], Math.min(first.get(flame.process[path]) ?? Infinity, cells.part[cell]));
+      if (isApp[path]) firstOwnPart.set(flame.process[path], Math.min(firstOwnPart.get(flame.process[path]) ?? Infinity, cells.part[cell]));
     });
   }
   const boot = new Uint8Array(number);
   // What is called comes after its caller.
   for (let path = number - 1; path >= 0; path--) {
-    boot[path] = !isApp[path] && last[path] < (first.get(flame.process[path]) ?? Infinity) ? 1 : 0;
+    boot[path] = !isApp[path] && last[path] < (firstOwnPart.get(flame.process[path]) ?? Infinity) ? 1 : 0;
     const above = flame.parent[path] - 1;
     if (above < 0) continue;
     last[above] = Math.max(last[above], last[path]);

@@ -117,9 +117,12 @@ function blockTable(rows) {
     ], rows));
 }
 
+// Of what is left at the end, that of the program, or all.
+const shownRows = (rows) => (rows ?? []).filter((row) => !shown.isOwnOnly || row.origin === "app");
+
 // The processes that are left at the end, by kind and by what started them.
 function leftTable(rows) {
-  const own = (rows ?? []).filter((row) => !shown.isOwnOnly || row.origin === "app");
+  const own = shownRows(rows);
   if (own.length === 0) return null;
   const title = "Processes left at the end";
   const known = (row, show, number) => (row.collected === 0 ? "" : show(number));
@@ -138,7 +141,7 @@ function leftTable(rows) {
 }
 
 function etsTable(rows) {
-  const own = (rows ?? []).filter((row) => !shown.isOwnOnly || row.origin === "app");
+  const own = shownRows(rows);
   if (own.length === 0) return null;
   const title = "ETS tables at the end";
   return make("div", {}, make("h3", {}, title), makeTable(title, [
