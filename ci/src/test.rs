@@ -8,7 +8,7 @@ use crate::needs::Needs;
 use crate::parts::{self, AfterFailure, Part, part};
 use crate::{
     binary, conformance, differ, engines, golden, natives, orders, programs, replays, run, samples,
-    stress,
+    stress, traces,
 };
 
 /// Options of `cargo xtask test`.
@@ -59,9 +59,9 @@ fn own<'p>(options: &'p Options, needs: &'p Needs) -> Vec<Part<'p>> {
     ]
 }
 
-/// What runs programs on OTP's libraries: the samples' counts, trace sessions under stress, the golden cases, these and
-/// the binary's tests on the interpreter, random modules on both engines, random programs in all their orders, recordings
-/// of others and their replays, and OTP's suites.
+/// What runs programs on OTP's libraries: the samples' counts, trace sessions under stress, the answers of the trace
+/// interface, the golden cases, these and the binary's tests on the interpreter, random modules on both engines, random
+/// programs in all their orders, recordings of others and their replays, and OTP's suites.
 fn of_otp(needs: &Needs) -> Result<Vec<Part<'_>>> {
     let mut parts = vec![
         part("compiling beamline", || {
@@ -70,6 +70,9 @@ fn of_otp(needs: &Needs) -> Result<Vec<Part<'_>>> {
         part("samples", || samples::main(&samples::Options::of_test())),
         part("trace sessions", || {
             stress::main(&stress::Options::of_test())
+        }),
+        part("trace messages", || {
+            traces::main(&traces::Options::of_test())
         }),
         part("golden cases", || golden::main(&golden::Options::of_test())),
     ];

@@ -25,6 +25,18 @@ pub(crate) struct Options {
     ours: Option<String>,
 }
 
+impl Options {
+    /// What `cargo xtask test` runs.
+    pub(crate) fn of_test() -> Self {
+        Self {
+            groups: Vec::new(),
+            otp: OtpOptions::of_test(),
+            bless: false,
+            ours: None,
+        }
+    }
+}
+
 /// The program's modules.
 const PROGRAM: [&str; 3] = ["trace_shapes.erl", "trace_running.erl", "trace_errors.erl"];
 

@@ -609,6 +609,11 @@ impl Heap {
         self.unclaimed_words
             .set(self.unclaimed_words.get().saturating_sub(words as u64));
     }
+    /// Words that it has already count as allocated once more.
+    pub(crate) fn count_again(&mut self, words: usize) {
+        self.runs_on.set(CodeAddress::NULL);
+        self.collected_words += words as u64;
+    }
     /// Words in use below the high-water mark (`recent_size`'s complement).
     #[must_use]
     pub(crate) fn mature_words(&self) -> usize {

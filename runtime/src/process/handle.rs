@@ -255,7 +255,7 @@ impl Process {
         // SAFETY: H8: the mailbox showed the collector where it lies, and shows it from now on.
         let message = unsafe { Message::attached(Term::new(root)) };
         self.report_received(self.pid(), &message);
-        self.mailbox.push_attached(message, Mark::CLEARS, false);
+        self.mailbox.push_own(message);
     }
 
     /// A message with a sequential trace token.

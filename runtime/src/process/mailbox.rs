@@ -57,9 +57,17 @@ struct Marker {
 struct Slot {
     message: Message,
     /// Words of its fragment, where that became the heap's before the process took the message: it has not
-    /// allocated them until then.
+    /// allocated them until then. [`OWN`] for a message to itself.
     attached_words: u32,
     mark: Mark,
+}
+
+/// In the place of a message's attached words: the process sent it to itself.
+const OWN: u32 = u32::MAX;
+
+/// Attached words as a slot holds them.
+fn attached(words: usize) -> u32 {
+    u32::try_from(words).unwrap_or(OWN).min(OWN - 1)
 }
 
 const _: () = assert!(size_of::<Slot>() == 24, "marks have no room of their own");
@@ -205,6 +213,13 @@ impl Mailbox {
         all.0.push_back(message.raw());
         self.to_self.set(Some(all));
     }
+    /// Queues such a message.
+    pub(super) fn push_own(&mut self, message: Message) {
+        self.push_attached(message, Mark::CLEARS, false);
+        if let Some(slot) = self.queue.back_mut() {
+            slot.attached_words = OWN;
+        }
+    }
     /// The message that a `Signal::ToSelf` stands for.
     pub(super) fn next_to_self(&mut self) -> Option<RawTerm> {
         self.to_self.get_mut().as_mut()?.0.pop_front()
@@ -220,7 +235,7 @@ impl Mailbox {
     ) {
         self.push_attached(message, mark, priority);
         if let Some(slot) = self.queue.back_mut() {
-            slot.attached_words = u32::try_from(words).unwrap_or(u32::MAX);
+            slot.attached_words = attached(words);
         }
         self.unlooked_for += 1;
     }
@@ -241,7 +256,7 @@ impl Mailbox {
         if let Some(slot) = self.queue.get_mut(save) {
             heap.copy_in_place(&mut slot.message, words);
             heap.claim_later(words);
-            slot.attached_words = u32::try_from(words).unwrap_or(u32::MAX);
+            slot.attached_words = attached(words);
             self.attached = self.attached.max(save + 1);
         }
     }
@@ -299,9 +314,11 @@ impl Mailbox {
         let save = self.queue.save();
         if let Some(slot) = self.queue.get_mut(save) {
             self.attached = self.attached.max(save + 1);
-            let words = u32::try_from(slot.message.words()).unwrap_or(u32::MAX);
-            slot.attached_words = slot.attached_words.saturating_add(words);
-            heap.claim_later(words as usize);
+            let words = slot.message.words();
+            if words != 0 {
+                slot.attached_words = attached(slot.attached_words as usize + words);
+            }
+            heap.claim_later(words);
             heap.attach_in_place(&mut slot.message);
         }
     }
@@ -535,8 +552,10 @@ impl Process {
                 self.gives_back(passed.into());
             }
             self.heap.attach_in_place(&mut slot.message);
-            if slot.attached_words != 0 {
-                self.heap.claim(slot.attached_words as usize);
+            match slot.attached_words {
+                0 => {}
+                OWN => probes().own_message_taken(self, slot.message.term()),
+                words => self.heap.claim(words as usize),
             }
             if slot.mark.acts_on(self) {
                 probes().token_received(self, slot.mark, slot.message.term());
@@ -546,6 +565,11 @@ impl Process {
             probes().queue_shrank(self);
         }
         self.end_receive_timer();
+    }
+
+    /// Words of the heap count as allocated once more.
+    pub(crate) fn count_again(&mut self, words: usize) {
+        self.heap.count_again(words);
     }
 
     /// The receive has timed out: the next one starts at the first message.

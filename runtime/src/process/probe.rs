@@ -137,6 +137,8 @@ pub(crate) trait Probes: Send + Sync {
     fn queue_grew(&self, p: &mut Process);
     /// A message queue has become shorter that some session was told of.
     fn queue_shrank(&self, p: &mut Process);
+    /// A process takes a message to itself, which has lain on its heap.
+    fn own_message_taken(&self, p: &mut Process, message: Term<'_>);
 
     /// A process in a sequential trace sends: the token that goes with the message.
     fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token>;

@@ -36,10 +36,13 @@ use smallvec::SmallVec;
 use super::in_line::{InLine, METERS, Pending};
 use super::native::Nature;
 use super::node::{Arena, Called, Node, ROOT, Tracks};
+use super::record;
 use super::session::Shared;
+use crate::heap::{Literals, size};
 use crate::process::Process;
 use crate::process::dirty::DirtyTicks;
 use crate::sys::chance::ticks::Ticks;
+use crate::term::Term;
 
 /// The account of a function in a session. It gets a new one every time its counting starts anew.
 pub(super) struct Account {
@@ -507,6 +510,16 @@ pub(super) fn all_of(p: &Process) -> impl Iterator<Item = &Meter> {
         .into_iter()
         .flat_map(|all| &all.meters)
         .map(|meter| &**meter)
+}
+
+/// `p` takes a message to itself. Its words count a second time where words are counted, as those of any message that is
+/// received. Source: `erts_adjust_message_break()`.
+#[cold]
+pub(super) fn own_message_taken(p: &mut Process, message: Term<'_>) {
+    if all_of(p).any(|meter| meter.measures.words) || record::tells_words() {
+        let words = size(message, Literals::Count);
+        p.count_again(words);
+    }
 }
 
 /// The meters of a process.

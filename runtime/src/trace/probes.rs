@@ -5,6 +5,7 @@ use beamline_formats::ring::Growing;
 use super::breakpoint;
 use super::events::{self, Collection};
 use super::flags;
+use super::meter;
 use super::seq::{self, Mark, Token};
 use super::tracer::Event;
 use super::{record, sysmon, sysprof};
@@ -126,6 +127,9 @@ impl Probes for Tracing {
     }
     fn queue_shrank(&self, p: &mut Process) {
         sysmon::queue_shrank(p);
+    }
+    fn own_message_taken(&self, p: &mut Process, message: Term<'_>) {
+        meter::own_message_taken(p, message);
     }
 
     fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token> {

@@ -91,6 +91,11 @@ fn recorder() -> Option<&'static Recorder> {
     RECORDER.get().filter(|_| ON.load(Ordering::Relaxed))
 }
 
+/// Whether a recording of words goes on.
+pub(super) fn tells_words() -> bool {
+    recorder().is_some_and(|recorder| recorder.spends.words)
+}
+
 /// The recorder, also before it begins to record.
 fn namer() -> Option<&'static Recorder> {
     RECORDER.get().filter(|_| NAMES.load(Ordering::Relaxed))

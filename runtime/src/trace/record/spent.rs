@@ -11,7 +11,7 @@ use crate::process::Process;
 #[derive(Clone, Copy)]
 pub(super) struct SpentWanted {
     any: bool,
-    words: bool,
+    pub(super) words: bool,
     reductions: bool,
 }
 
