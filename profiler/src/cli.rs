@@ -13,7 +13,7 @@ use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
-    ci, defaults, disasm, doctor, explore, export, flamegraph, histogram, html, manual, races,
+    ci, defaults, disasm, doctor, env, explore, export, flamegraph, histogram, html, manual, races,
     record, replay, report, sample, trace,
 };
 
@@ -76,6 +76,9 @@ enum Verb {
     Profile(ProfileArgs),
     /// Run a command on Beamline's runtime, and measure nothing.
     Run(RunArgs),
+    /// Print what makes erl, erlc, mix and iex run on Beamline in a shell.
+    #[command(after_help = env::EXAMPLES)]
+    Env(env::Arguments),
     /// Run a command and record the events of every emulator it starts in a file.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::Arguments),
@@ -269,6 +272,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Profile(args) => profile(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Run(args) => plain(&args),
+        Verb::Env(args) => env::run(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Trace(args) => trace::run(&args),
         Verb::Races(args) => races::run(&args),

@@ -5,8 +5,8 @@
 //!
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
-//! `doctor` `explore` `origins` ◀ `ci` `disasm` `export` `flamegraph` `histogram` `html` `races` `record` `replay` `trace` ◀
-//! `samples` ◀ `sample` ◀ `cli` `fuzz`
+//! `doctor` `explore` `origins` ◀ `ci` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
+//! `trace` ◀ `samples` ◀ `sample` ◀ `cli` `fuzz`
 
 mod again;
 mod ci;
@@ -17,6 +17,7 @@ mod doctor;
 mod drains;
 mod emulator;
 mod ending;
+mod env;
 mod explore;
 mod export;
 mod flamegraph;

@@ -104,13 +104,8 @@ fn bin(place: &Place) -> PathBuf {
     bin
 }
 
-/// A command as it is run here: programs of OTP and Elixir run on Beamline.
-fn here(line: &str) -> String {
-    match line.split(' ').next() {
-        Some("erlc" | "mix") => format!("beamline run -- {line}"),
-        _ => line.to_owned(),
-    }
-}
+/// What the person has typed into each shell first, as the README says.
+const FIRST: &str = "eval \"$(beamline env)\"";
 
 /// A person at a terminal who follows a page.
 struct Reader {
@@ -145,10 +140,11 @@ impl Reader {
         let code = line.split_once("# exit code ");
         let code = code.map_or(0, |(_, code)| code.parse().expect("a number"));
         let output = Command::new("sh")
-            .args(["-c", &here(line)])
+            .args(["-c", &format!("{FIRST}\n{line}")])
             .current_dir(&self.folder)
             .env("PATH", &self.path)
             .env("HOME", &self.home)
+            .env_remove("XDG_DATA_HOME")
             .env("LC_ALL", "C.UTF-8")
             .output()
             .expect("there is a shell");
@@ -248,6 +244,91 @@ fn follow(name: &str) {
     blocks.iter().for_each(|block| reader.follow(block));
     reader.check_pictures(&page);
     check_views(&page, &reader.folder);
+}
+
+/// The commands of a text whose code is indented, in their order.
+fn indented(text: &str) -> Vec<String> {
+    let text = text.replace("\\\n", "");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+    lines
+        .map(|line| line.split("  #").next().unwrap_or(line).trim().to_owned())
+        .collect()
+}
+
+/// Commands of the README that no test runs: they install, fetch or build, or need a running OTP or perf.
+const NOT_RUN: [&str; 6] = [
+    "cargo ",
+    "export ",
+    "eval ",
+    "perf ",
+    "beamline sample ",
+    "beamline top ",
+];
+
+/// The programs that the README's commands name: a Mix project, with a server, a module and a test of all orders in it.
+const PROGRAMS: [(&str, &str); 4] = [
+    (
+        "src/my_server.erl",
+        "-module(my_server).\n-behaviour(gen_server).\n-export([init/1, handle_call/3, handle_cast/2]).\n\
+         init(_) -> {ok, 0}.\nhandle_call(_, _, N) -> {reply, N, N + 1}.\nhandle_cast(_, N) -> {noreply, N}.\n",
+    ),
+    (
+        "lib/my_app/parser.ex",
+        "defmodule MyApp.Parser do\n  def parse(text), do: String.split(text, \",\")\nend\n",
+    ),
+    (
+        "test/my_app_test.exs",
+        "defmodule MyAppTest do\n  use ExUnit.Case\n  test \"parses\" do\n    \
+         {:ok, server} = :gen_server.start_link(:my_server, [], [])\n    \
+         assert 0 = :gen_server.call(server, :next)\n    \
+         assert [\"a\", \"b\"] = MyApp.Parser.parse(\"a,b\")\n  end\nend\n",
+    ),
+    (
+        "my_module.erl",
+        "-module(my_module).\n-export([main/1]).\nmain(Arguments) -> io:format(\"~p~n\", [Arguments]).\n",
+    ),
+];
+
+const BANK: &str = "-module(bank_test).\n-export([deposits/0]).\n\
+    deposits() ->\n    Self = self(),\n    \
+    Pids = [spawn(fun() -> Self ! {self(), N} end) || N <- [1, 2]],\n    \
+    3 = lists:sum([receive {Pid, N} -> N end || Pid <- Pids]).\n";
+
+#[test]
+fn the_commands_of_the_readme_run() {
+    if !place::has_elixir() {
+        return;
+    }
+    let Some(place) = Place::new("") else {
+        return;
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).expect("it is there");
+    let mut reader = Reader::new(&place);
+    reader.run("mix new my_app");
+    reader.run("cd my_app");
+    for (name, text) in PROGRAMS {
+        let name = name.to_owned();
+        let text = text.to_owned();
+        reader.follow(&Block::File { name, text });
+    }
+    place.write("here/bank_test.erl", BANK);
+    reader.run("mkdir ebin && erlc -o ebin ../bank_test.erl");
+    std::os::unix::fs::symlink(root.join("samples"), reader.folder.join("samples"))
+        .expect("writable");
+    for name in ["before", "after"] {
+        reader.run(&format!(
+            "beamline record -o {name}.stream -- my_module.erl"
+        ));
+    }
+    let commands = indented(&readme);
+    let is_run = |line: &&String| !NOT_RUN.iter().any(|one| line.starts_with(one));
+    let commands: Vec<&String> = commands.iter().filter(is_run).collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    for command in commands {
+        assert!(command.starts_with("beamline "), "{command}");
+        reader.run(command);
+    }
 }
 
 #[test]

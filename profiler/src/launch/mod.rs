@@ -545,6 +545,30 @@ impl Place {
     }
 }
 
+/// The variables by which a shell runs OTP's programs on Beamline: links to this executable are in `folder`, which is made.
+///
+/// # Errors
+/// One line: there is no OTP, or the folder cannot be written.
+pub(crate) fn of_shell(
+    otp: Option<&Path>,
+    folder: &Path,
+) -> Result<Vec<(&'static str, String)>, String> {
+    let otp = Otp::find(otp)?;
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    link(folder)?;
+    let links = folder.to_str();
+    let links = links.ok_or_else(|| format!("{}: not UTF-8", folder.display()))?;
+    let mut variables = vec![
+        ("PATH", search_path(folder, &otp)?),
+        (FOLDER, links.to_owned()),
+        (otp_home::ENV, otp.root),
+    ];
+    if std::env::var_os(MIX_LOCK).is_none() {
+        variables.push((MIX_LOCK, "0".to_owned()));
+    }
+    Ok(variables)
+}
+
 fn make(folder: &Folder, name: &str) -> Result<PathBuf, String> {
     let path = folder.path().join(name);
     fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -632,11 +656,18 @@ fn this() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|e| format!("this executable: {e}"))
 }
 
+/// Puts a link to this executable into a folder for each of OTP's programs, in the place of older ones.
 fn link(folder: &Path) -> Result<(), String> {
     let this = this()?;
     for name in ["erl", "erlc", "escript", "werl"] {
         let path = folder.join(name);
-        symlink(&this, &path)?;
+        if fs::read_link(&path).is_ok_and(|to| to == this) {
+            continue;
+        }
+        // A shell may look for the old one at this moment.
+        let new = folder.join(format!("{name}.{}", chance::os_pid()));
+        symlink(&this, &new)?;
+        fs::rename(&new, &path).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(())
 }
@@ -649,9 +680,11 @@ fn symlink(to: &Path, link: &Path) -> Result<(), String> {
 fn search_path(links: &Path, otp: &Otp) -> Result<String, String> {
     let mut folders = vec![links.to_owned()];
     let path = std::env::var_os("PATH").unwrap_or_default();
-    folders.extend(std::env::split_paths(&path));
+    folders.extend(std::env::split_paths(&path).filter(|folder| folder != links));
     let elixir = Path::new(&otp.root).join("../elixir/bin");
-    if let Ok(elixir) = elixir.canonicalize() {
+    if let Ok(elixir) = elixir.canonicalize()
+        && !folders.contains(&elixir)
+    {
         folders.push(elixir);
     }
     let path = std::env::join_paths(folders).map_err(|e| format!("PATH: {e}"))?;
