@@ -479,8 +479,28 @@ mod in_a_browser {
             detail.ends_with("Call of m:fib/1 at 0.000001 s, 2.00 µs; own 1.50 µs"),
             "{detail}"
         );
+        let order = "document.querySelector('#timeline select').value";
+        assert_eq!(browser.text(order), "marked");
         browser.value("document.getElementById('unmark').click()");
         assert!(!browser.detail("timeline").contains("Call of"));
+        assert_eq!(browser.text(order), "busy");
+        browser.finish();
+    }
+
+    #[test]
+    fn the_timelines_rows_follow_the_stretch() {
+        let mut browser = Browser::start();
+        let place = Place::new();
+        record_server(&place.file("a.ring"), 30);
+        browser.open(&place.page_of_it());
+        browser.focus("timeline");
+        let whole = browser.detail("timeline");
+        assert!(whole.starts_with("<0.20.0>"), "{whole}");
+        browser.value("location.hash = 'from=0&to=2'");
+        browser.settle();
+        browser.focus("timeline");
+        let begin = browser.detail("timeline");
+        assert!(begin.starts_with("<0.1.0>"), "{begin}");
         browser.finish();
     }
 
@@ -608,6 +628,17 @@ mod in_a_browser {
             browser.text(table),
             "304.00 µs4.00 µs4.00 µs<0.20.0> server:init/1"
         );
+        let list = "[...document.querySelectorAll('#messages tbody')].at(-1)";
+        let first = browser.text(&format!("{list}.rows[0].textContent"));
+        assert!(
+            first.starts_with("4.00 µs") && first.contains("get}"),
+            "{first}"
+        );
+        assert_eq!(browser.value(&format!("{list}.rows.length")), 30);
+        browser.value("[...document.querySelectorAll('#messages th button')].find((one) => one.textContent === 'Sent').click()");
+        browser.value(&format!("{list}.querySelector('button').click()"));
+        let detail = browser.detail("messages");
+        assert!(detail.contains("at 0.000300 s"), "the last call: {detail}");
 
         browser.focus("flame");
         let hidden = browser.detail("flame");

@@ -44,6 +44,12 @@ pub(crate) fn record_server(path: &Path, calls: u64) {
     to.write(10, Id::Process(1), Event::In { function: boot });
     to.write(10, Id::Process(1), Event::Call { function: boot });
     to.write(5_000, Id::Process(1), Event::Return { function: boot });
+    let out = Event::Out {
+        function: boot,
+        messages: 0,
+        reductions: 100,
+    };
+    to.write(5_000, Id::Process(1), out);
     to.write(5_000, server, Event::In { function: lib });
     to.write(5_000, server, Event::Call { function: lib });
     to.write(5_100, server, Event::Call { function: serve });

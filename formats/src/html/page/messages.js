@@ -10,6 +10,7 @@ const LABEL_LANE = 150;
 const INNER_LANE = 62;
 
 // Keys with counts, those counted most first.
+const shorten = (words) => (words.length > 100 ? `${words.slice(0, 99)}…` : words);
 const byCount = (counts) => [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 
 function countOf(all, keys) {
@@ -384,6 +385,18 @@ function makeMessages() {
     ], rows.slice(0, 20))];
   }
 
+  // Calls and what they wait for, each a row: sorted by the time to the answer, by the process, or by the message.
+  function callList() {
+    const columns = [
+      ["Answer after", (at) => time(answerNs(at)), "number", answerNs],
+      ["Sent", (at) => moment(messages.at[at]), "number", (at) => messages.at[at]],
+      ["From", (at) => laneText(messages.from[at]), "name", (at) => laneText(messages.from[at])],
+      ["To", toText, "name", toText],
+      ["Message", (at) => make("button", { type: "button", onclick: () => go.message(at) }, shorten(text(messages.text[at]))), "name", (at) => text(messages.text[at])],
+    ];
+    return makeList("calls", "Calls by the time to their answer", columns, (at) => `${laneText(messages.from[at])} ${toText(at)} ${text(messages.text[at])}`, 0);
+  }
+
   function goTo(index) {
     state.now = Math.min(Math.max(index, 0), Math.max(0, state.all.length - 1));
     const y = state.now * LINE;
@@ -467,19 +480,23 @@ function makeMessages() {
   });
 
   const answers = make("div");
+  const calls = pairs.has ? callList() : null;
+  const fillCalls = () => calls?.fill(Array.from(messages.at, (_, at) => at).filter((at) => pairs.reply[at] >= 0 && isInShown(messages.at[at], messages.at[at])));
   callsOnly.addEventListener("change", () => only(state.process, state.label));
   follow((what) => {
     if (what !== "stretch") return;
     only(state.process, state.label);
     answers.replaceChildren(...answerTable());
+    fillCalls();
   });
   fillSelects();
   answers.replaceChildren(...answerTable());
+  fillCalls();
   const chooseLabels = hasLabels ? [make("label", {}, "Lanes ", laneSelect), make("label", {}, "Label ", labelSelect)] : [];
   body.append(
     make("div", { class: "tools" }, make("label", {}, "Search ", search), ...chooseLabels, make("label", {}, "Process ", select),
       ...(pairs.has ? [make("label", {}, callsOnly, "Calls and answers only")] : []), found),
-    view.element, detail, answers);
+    view.element, detail, answers, ...(calls === null ? [] : [make("h3", {}, "Calls by the time to their answer"), calls.element]));
   go.message = (at) => {
     [state.process, state.label] = [0, 0];
     [select.value, labelSelect.value] = ["0", "0"];

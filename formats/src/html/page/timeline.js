@@ -28,37 +28,56 @@ function makeTimeline() {
   const dirtyRuns = { at: dirty.at.map((at, call) => at + dirty.wait[call]), ns: dirty.ns.map((ns, call) => ns - dirty.wait[call]) };
   const first = Math.min(data.since_ns, data.end_ns);
   const last = Math.max(data.end_ns, first + 1);
-  const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", order: slices.missing === "" ? "busy" : "first" };
+  const state = { from: first, to: last, rows: [], row: 0, item: null, filter: "", orderBefore: "", order: slices.missing === "" ? "busy" : "first" };
 
   const view = makeView("Timeline. Up and down go from row to row, left and right from event to event, plus and minus zoom, Escape shows all.",
     () => AXIS + state.rows.length * LANE + 4, draw);
   const detail = makeDetail();
   const filter = make("input", { type: "search", id: "process-search", autocomplete: "off", spellcheck: "false" });
-  const order = make("select", {}, [["busy", "time running"], ["first", "first seen"], ["gc", "time of collections"], ["name", "name"]]
+  const order = make("select", {}, [["busy", "time running"], ["first", "first seen"], ["gc", "time of collections"], ["name", "name"], ["marked", "time in the marked function"]]
     .map(([value, name]) => make("option", { value, selected: value === state.order }, name)));
   const found = make("span", { class: "faint", "aria-live": "polite" });
+
+  // What the rows are sorted by. Times are those within the chosen stretch, as far as the page keeps what took them.
+  function keysOfRows() {
+    const [from, to] = shownSpan();
+    const isWhole = isAllShown();
+    const within = (list, { at, ns }) => list.reduce((sum, one) => sum + Math.max(0, Math.min(at[one] + ns[one], to) - Math.max(at[one], from)), 0);
+    return {
+      first: (process) => Math.min(
+        slices.at[of.slice[process][0]] ?? Infinity, collections.at[of.collection[process][0]] ?? Infinity,
+        marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity),
+      busy: (process) => -(isWhole ? processes.busy_ns[process] : within(of.slice[process], slices)) - within(of.dirty[process], dirtyRuns),
+      gc: (process) => -(isWhole ? processes.gc_ns[process] : within(of.collection[process], collections)),
+      marked: (process) => -within(markedOf(process), calls),
+      name: () => 0,
+    };
+  }
+
+  // Where a function is marked, the processes that called it come first.
+  function followMark() {
+    const isMarked = shown.marked >= 0 && hasPaths;
+    order.querySelector("[value=marked]").hidden = !isMarked;
+    if (isMarked !== (state.order === "marked")) {
+      [state.order, state.orderBefore] = isMarked ? ["marked", state.order] : [state.orderBefore, ""];
+    }
+    order.value = state.order;
+    fillRows();
+  }
 
   // Schedulers, then the processes that are looked for.
   function fillRows() {
     const schedulers = data.schedulers.map((scheduler, at) => ({ scheduler: at }))
       .filter(({ scheduler }) => data.schedulers[scheduler].use_ns.some((ns) => ns > 0));
     const words = state.filter.toLowerCase();
-    const firstOf = (process) => Math.min(
-      slices.at[of.slice[process][0]] ?? Infinity, collections.at[of.collection[process][0]] ?? Infinity,
-      marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity);
-    const keys = {
-      first: firstOf,
-      busy: (process) => -processes.busy_ns[process] - of.dirty[process].reduce((sum, at) => sum + dirtyRuns.ns[at], 0),
-      gc: (process) => -processes.gc_ns[process],
-      name: () => 0,
-    };
+    const keys = keysOfRows();
     const rows = [];
     for (let process = 0; process < processCount; process++) {
       if (of.slice[process].length + of.dirty[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
       if (words !== "" && !processText(process).toLowerCase().includes(words)) continue;
-      rows.push({ process, key: keys[state.order](process), name: text(processes.name[process]) });
+      rows.push({ process, key: keys[state.order](process), busy: keys.busy(process), name: text(processes.name[process]) });
     }
-    rows.sort((a, b) => (state.order === "name" ? (a.name < b.name ? -1 : a.name > b.name ? 1 : 0) : a.key - b.key) || a.process - b.process);
+    rows.sort((a, b) => (state.order === "name" ? (a.name < b.name ? -1 : a.name > b.name ? 1 : 0) : a.key - b.key || a.busy - b.busy) || a.process - b.process);
     found.textContent = plural(rows.length, "process", "processes");
     state.rows = [...schedulers, ...rows];
     state.row = Math.min(schedulers.length, Math.max(0, state.rows.length - 1));
@@ -511,14 +530,14 @@ function makeTimeline() {
   if (left.length > 0) body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: ${left.join("; ")}. The sums of processes and schedulers count them.`));
   if (hasPaths && calls.left > 0) body.append(make("p", { class: "faint" }, `Of a marked function the longest calls are shown here, and all that it cost in the strip above: ${plural(calls.left, "call", "calls")} of at most ${time(calls.left_ns)} are not on the page.`));
   follow((what) => {
-    if (what === "stretch" && !state.isSelecting) setSpan(...shownSpan());
-    if (what === "mark") {
-      state.item = null;
-      show();
+    if (what === "stretch") {
+      if (!state.isSelecting) setSpan(...shownSpan());
+      fillRows();
     }
-    view.redraw();
+    if (what === "mark") followMark();
+    show();
   });
-  fillRows();
+  followMark();
   if (!isAllShown()) setSpan(...shownSpan());
   show();
 }
