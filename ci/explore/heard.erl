@@ -3,7 +3,7 @@
 -behaviour(gen_server).
 -export([looked_up/0, looked_up_monitored/0, asked/0, asked_server/0, asked_server_in_time/0, cleaned_up/0, linked_and_told/0]).
 -export([limited/0, limited_and_flushed/0, limited_and_cancelled/0, tidied/0, tidied_or_ended/0, given_up_and_kept/0]).
--export([monitored_again/0, monitored_twice/0, given_up_when_gone/0]).
+-export([monitored_again/0, monitored_twice/0, asked_twice/0, given_up_when_gone/0]).
 -export([collected/0, collected_in_table/0, collected_linked/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -82,6 +82,23 @@ monitored_twice() ->
     _ = monitor(process, Short),
     Second = monitor(process, Short),
     receive {'DOWN', Second, _, _, _} -> ok after 5 -> ok end.
+
+%% Who asks twice in time: an answer to the first question that comes late is dropped.
+asked_twice() ->
+    Server = spawn(fun() -> answer(), answer() end),
+    [asks(Server) || _ <- [1, 2]],
+    ok.
+
+answer() -> receive {call, Alias} -> Alias ! {Alias, answer} after 100 -> ok end.
+
+asks(Server) ->
+    Reference = monitor(process, Server, [{alias, demonitor}]),
+    Server ! {call, Reference},
+    receive
+        {Reference, answer} -> demonitor(Reference, [flush]);
+        {'DOWN', Reference, _, _, _} -> ok
+    after 5 -> demonitor(Reference, [flush])
+    end.
 
 %% Who monitors a process that is gone may have another message first, and gives up the monitor then.
 given_up_when_gone() ->

@@ -20,6 +20,7 @@ fn an_end_is_heard_by_each_for_himself() {
         ("tidied", 3, None),
         ("monitored_again", 4, None),
         ("monitored_twice", 4, None),
+        ("asked_twice", 21, None),
         ("given_up_when_gone", 4, None),
         ("tidied_or_ended", 3, Some(("exit", "timed_out"))),
     ];

@@ -30,9 +30,9 @@ use rustc_hash::FxHashMap;
 
 pub use accesses::{Accesses, Common};
 pub use explore::{
-    Answer, Ask, Call, Candidate, Draw, Drawing, Dropped, End, Ended, EndedAt, Ends, ExitCall,
-    Explorer, Job, LEFT_OUT, Lots, Next, PROGRAMS, Ran, Reply, Run, Scenario, SharedAccess, Touch,
-    Traps, Waiting, Watch, Who, receive, send,
+    Answer, Ask, Call, Candidate, Draw, Drawing, End, Ended, EndedAt, Ends, ExitCall, Explorer,
+    Job, LEFT_OUT, Lots, Next, PROGRAMS, Ran, Reply, Run, Scenario, SharedAccess, ThroughAlias,
+    Touch, Traps, Waiting, Watch, Who, receive, send,
 };
 pub use kinds::Kind;
 pub use races::{Accessed, Act, EarlierEnd, Messages, Pair, RACES_MAX, Race, Races};

@@ -22,8 +22,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
-pub(in crate::process) use aliases::drops;
-pub(crate) use aliases::{Dropped, gives_up_alias};
+pub(crate) use aliases::gives_up_alias;
+pub(in crate::process) use aliases::sends_through;
 pub(in crate::process) use endings::{Endings, is_ended};
 pub(in crate::process) use info::gives_up_names;
 pub(crate) use info::{Info, asks_info, sets};
@@ -77,9 +77,9 @@ pub(crate) struct Kept {
     /// receives and time-outs, with these.
     pub(crate) flushed: Vec<(Pid, u32)>,
     /// Aliases that were given up, each with how many receives its process had made by then.
-    given_up: HashMap<RefNumbers, u32>,
-    /// Messages that have come through these.
-    pub(crate) dropped: Vec<Dropped>,
+    aliases_given_up: HashMap<RefNumbers, u32>,
+    /// Messages that were sent through aliases.
+    through_aliases: Vec<aliases::ThroughAlias>,
     /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
     /// With which of their accesses processes began to trap exits, and ceased to.

@@ -264,7 +264,7 @@ impl Process {
         let (from, before_others) = match traced.alias {
             None => (traced.from, false),
             Some(by) => match self.through_alias(by) {
-                None => return explored::drops(self, by.0, traced.from, traced.number),
+                None => return,
                 Some(before_others) => (SYSTEM, before_others),
             },
         };

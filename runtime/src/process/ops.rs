@@ -122,6 +122,7 @@ fn send_on(
                 let token = seq_token(p, pid, to, message);
                 let number = p.next_sending(pid);
                 let alias = Some((reference.numbers(), priority));
+                explored::sends_through(p, number, pid, reference.numbers());
                 send_sized(p, pid, (message, alias), token, number);
             }
         }

@@ -15,7 +15,7 @@ use super::refs::RefNumbers;
 use super::seq_token::Mark;
 use super::shared::lookup;
 use super::signal::{Sender, TracedMessage};
-use super::{ProcShared, Process, Signal, WaitFor, explored, trace_flags};
+use super::{ProcShared, Process, Signal, WaitFor, trace_flags};
 use crate::heap::{Literals, Message, size};
 use crate::sched::ptab;
 use crate::term::{Pid, Term};
@@ -123,9 +123,6 @@ impl Process {
             return None;
         }
         let Some(before_others) = self.admits(message.alias) else {
-            if let Some((alias, _)) = message.alias {
-                explored::drops(self, alias, message.from, message.number);
-            }
             return Some(words);
         };
         if is_numbered {

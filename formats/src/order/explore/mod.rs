@@ -30,8 +30,8 @@ use choices::{Beginning, Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
 pub use wire::{
-    Answer, Ask, Call, Dropped, End, Ended, EndedAt, Ends, ExitCall, LEFT_OUT, PROGRAMS, Reply,
-    Run, Scenario, SharedAccess, Traps, Waiting, Watch, receive, send,
+    Answer, Ask, Call, End, Ended, EndedAt, Ends, ExitCall, LEFT_OUT, PROGRAMS, Reply, Run,
+    Scenario, SharedAccess, ThroughAlias, Traps, Waiting, Watch, receive, send,
 };
 use wire::{CEASED, LATE, LOST};
 

@@ -160,8 +160,8 @@ pub struct Answer {
     /// Receives that are no steps, as they drop what a monitor has told that was given up: of which process, and which of its
     /// receives and time-outs, with these.
     pub flushed: Vec<(u64, u32)>,
-    /// Messages that were dropped, as they came through aliases that were given up.
-    pub dropped: Vec<Dropped>,
+    /// Messages through aliases that were given up.
+    pub through_given_up: Vec<ThroughAlias>,
     /// Who was to be told of whose end.
     pub watches: Vec<Watch<u64>>,
     /// Whom exit signals of other processes have ended.
@@ -226,9 +226,9 @@ pub struct Watch<P> {
     pub finds_gone: Option<u64>,
 }
 
-/// A message that was dropped, as it came through an alias that was given up.
+/// A message through an alias that was given up: where it had not come by then, it is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dropped {
+pub struct ThroughAlias {
     /// Who sent it.
     pub from: u64,
     /// Which of the sendings of that process.
@@ -461,10 +461,7 @@ impl Answer {
         let place = |id: &u64| places.get(id).copied();
         self.say_what_ended(&mut trace, &place);
         let mut flushed = self.forget_flushes(&mut trace, &mut sites.accesses, &place);
-        flushed.extend(self.dropped.iter().filter_map(|it| {
-            let (from, number) = (place(&it.from)?, it.number);
-            Some(((place(&it.to)?, Message::Sent { from, number }), it.until))
-        }));
+        flushed.extend(self.dropped(&trace, &place));
         let mut receivers = vec![Vec::new(); trace.processes.len()];
         for (from, to) in &self.sent {
             if let Some(from) = place(from) {
@@ -543,6 +540,20 @@ impl Answer {
             accesses.forget_step(process, own);
         }
         flushed
+    }
+
+    /// Messages through aliases that were given up before they came, with the receives before which that was.
+    fn dropped(
+        &self,
+        trace: &Trace,
+        place: &impl Fn(&u64) -> Option<usize>,
+    ) -> Vec<((usize, Message), u32)> {
+        found(&self.through_given_up, |sent| {
+            let (from, to, number) = (place(&sent.from)?, place(&sent.to)?, sent.number);
+            let message = Message::Sent { from, number };
+            let came = trace.processes[to].steps.contains(&Step::Deliver(message));
+            (!came).then_some(((to, message), sent.until))
+        })
     }
 
     /// Exit signals that have ended processes stand at their ends.

@@ -1,7 +1,7 @@
 //! What a run tells when it has ended: its steps, and what is known of its processes.
 
 use beamline_formats::order::{
-    Answer, Dropped, End, Ended, ExitCall, PROGRAMS, SharedAccess, Traps, Watch,
+    Answer, End, Ended, ExitCall, PROGRAMS, SharedAccess, ThroughAlias, Traps, Watch,
 };
 use beamline_formats::ring::{Function, NameId};
 
@@ -64,7 +64,7 @@ pub(super) fn of(end: End) -> Answer {
             .iter()
             .map(|(pid, nth)| (word(*pid), *nth))
             .collect(),
-        dropped: dropped(&kept),
+        through_given_up: through_given_up(&kept),
         watches,
         exit_calls,
         timers: kept.timers.iter().map(|timer| word(timer.pid)).collect(),
@@ -141,15 +141,15 @@ fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
     kept.watches.iter().map(watch).collect()
 }
 
-/// Messages that have come through aliases which were given up.
-fn dropped(kept: &explored::Kept) -> Vec<Dropped> {
-    let dropped = kept.dropped.iter().map(|dropped| Dropped {
-        from: word(dropped.from),
-        number: dropped.number,
-        to: word(dropped.to),
-        until: dropped.until,
+/// Messages through aliases that were given up.
+fn through_given_up(kept: &explored::Kept) -> Vec<ThroughAlias> {
+    let sent = kept.through_given_up().map(|(sent, until)| ThroughAlias {
+        from: word(sent.from),
+        number: sent.number,
+        to: word(sent.to),
+        until,
     });
-    dropped.collect()
+    sent.collect()
 }
 
 /// The calls of `exit/2` with other processes.
