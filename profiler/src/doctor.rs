@@ -9,8 +9,9 @@ use std::time::Duration;
 use beamline_formats::{chance, name};
 use beamline_sampler::emulator::{Emulator, Refusal, Thread};
 use beamline_sampler::perf::Event;
-use beamline_sampler::sampler::{Named, Sampler, Target, Threads, Told};
+use beamline_sampler::sampler::{How, Named, Sampler, Target, Threads, Told};
 use beamline_sampler::stack::{Frame, Look};
+use beamline_sampler::stops;
 use clap::Args;
 
 use crate::report;
@@ -53,9 +54,11 @@ fn remedy(refusal: &Refusal) -> Option<String> {
         .and_then(|text| text.trim().parse().ok())
         .unwrap_or(0);
     match refusal {
-        Refusal::NotAllowed(_, "open performance events") if paranoid > 2 => {
+        Refusal::NotAllowed(_, asks) if *asks == How::Events.asks() && paranoid > 2 => {
             Some("sudo sysctl kernel.perf_event_paranoid=2".into())
         }
+        // Who may do all refuses it only by a filter of system calls.
+        Refusal::NotAllowed(..) if rustix::process::geteuid().is_root() => None,
         Refusal::NotAllowed(pid, _) => Some(format!("sudo beamline sample {pid}")),
         _ => None,
     }
@@ -164,22 +167,43 @@ const SECOND_NS: u64 = 1_000_000_000;
 fn machine(text: &mut String) -> bool {
     let paranoid = fs::read_to_string(PARANOID).unwrap_or_default();
     let _ = writeln!(text, "kernel.perf_event_paranoid is {}", paranoid.trim());
-    let is_possible = match Event::open(chance::os_pid(), SECOND_NS) {
-        Ok(_) => {
-            text.push_str("yes: this user can open performance events\n");
-            true
-        }
-        Err(error) => {
-            let refusal = Refusal::of(chance::os_pid(), "open performance events", error);
-            refuse(text, &refusal)
-        }
-    };
+    let own = chance::os_pid();
+    let stops = stops::allowed().map_err(|e| Refusal::of(own, How::Stops.asks(), e));
+    let events = Event::open(own, SECOND_NS);
+    let events = events.map_err(|e| Refusal::of(own, How::Events.asks(), e));
+    let is_possible = ways(text, events.map(drop), stops);
     let all = Emulator::all();
     let _ = match all.is_empty() {
         true => writeln!(text, "no emulator of OTP runs that this user can see"),
         false => writeln!(text, "emulators{}", others(&all)),
     };
     is_possible
+}
+
+/// Tells by which ways threads can be looked at; whether there is one.
+fn ways(text: &mut String, events: Result<(), Refusal>, stops: Result<(), Refusal>) -> bool {
+    let stop = "can stop threads for each look (--how stop)";
+    match (events, stops) {
+        (Ok(()), stops) => {
+            text.push_str("yes: this user can open performance events (--how perf)\n");
+            if stops.is_ok() {
+                let _ = writeln!(text, "yes: this user {stop}");
+            }
+            true
+        }
+        (Err(refusal), Ok(())) => {
+            let _ = writeln!(text, "not by performance events: {refusal}");
+            if let Some(remedy) = remedy(&refusal) {
+                let _ = writeln!(text, "try: {remedy}");
+            }
+            let _ = writeln!(text, "yes: this user {stop}, which costs more");
+            true
+        }
+        (Err(events), Err(stops)) => {
+            let _ = writeln!(text, "no: {stops}");
+            refuse(text, &events)
+        }
+    }
 }
 
 /// Tells of a refusal, and what would help; it is no.
@@ -218,24 +242,29 @@ fn one(target: &str, text: &mut String) -> bool {
         name::thousands(functions.count() as u64),
         target.code().modules()
     );
-    match Sampler::start(target, Threads::Dirty, 1) {
-        Ok(_) => {
-            text.push_str("yes: this user can open the performance events of its schedulers\n");
-            true
-        }
-        Err(refusal) => refuse(text, &refusal),
+    let pid = target.emulator.pid;
+    let stops = stops::allowed().map_err(|e| Refusal::of(pid, How::Stops.asks(), e));
+    let events = Sampler::start(target, Threads::Dirty, Some(How::Events), |_| 1);
+    ways(text, events.map(drop), stops)
+}
+
+/// How often threads are looked at for a dump.
+fn dump_rate_hz(how: How) -> u64 {
+    match how {
+        How::Events => 997,
+        How::Stops => 97,
     }
 }
 
-/// How often threads are looked at for a dump, and how long.
-const DUMP_RATE: u64 = 997;
+/// How long they are.
 const DUMP_TIME: Duration = Duration::from_millis(100);
 
 /// Runs `beamline dump`.
 pub(crate) fn dump(args: &DumpArguments) -> Result<ExitCode, String> {
     let target = target(&args.target)?;
     let threads = target.emulator.threads().map_err(|e| told(&e))?;
-    let mut sampler = Sampler::start(target, Threads::All, DUMP_RATE).map_err(|e| told(&e))?;
+    let mut sampler =
+        Sampler::start(target, Threads::All, None, dump_rate_hz).map_err(|e| told(&e))?;
     let mut looks: HashMap<u32, Look> = HashMap::new();
     let mut names: Vec<Named> = Vec::new();
     let begin = chance::now();
@@ -247,7 +276,7 @@ pub(crate) fn dump(args: &DumpArguments) -> Result<ExitCode, String> {
                 Told::Sample { thread, look, .. } => {
                     looks.insert(thread.tid, (*look).clone());
                 }
-                Told::Lost { .. } => {}
+                Told::Lost { .. } | Told::Stopped(_) => {}
             }
             Ok::<(), std::io::Error>(())
         },

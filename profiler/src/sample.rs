@@ -10,7 +10,7 @@ use std::time::Duration;
 use beamline_formats::chance;
 use beamline_formats::ring::{Error, Recording, Sampled};
 use beamline_sampler::emulator::{Emulator, Refusal};
-use beamline_sampler::sampler::{Sampler, Target, Threads};
+use beamline_sampler::sampler::{How, Sampler, Target, Threads};
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -38,6 +38,62 @@ enum Which {
     All,
 }
 
+/// How threads are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// By the kernel's performance events, which stop nobody.
+    Perf,
+    /// Each running thread is stopped for a moment.
+    Stop,
+}
+
+/// How an emulator is looked at.
+#[derive(Debug, Args)]
+pub(crate) struct Looking {
+    /// Look so many times in a second of a thread's running time [default: 199, or 49 where threads are stopped].
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: Option<u32>,
+    /// Choose the threads.
+    #[arg(long, value_enum, default_value = "dirty")]
+    threads: Which,
+    /// Choose the way [default: perf, or stop where the system refuses that].
+    #[arg(long, value_enum)]
+    how: Option<Way>,
+}
+
+impl Looking {
+    /// Begins to sample. Where threads are stopped and nobody has asked for that, the user is told.
+    pub(crate) fn start(&self, target: Target) -> Result<Sampler, String> {
+        let threads = match self.threads {
+            Which::Normal => Threads::Normal,
+            Which::Dirty => Threads::Dirty,
+            Which::All => Threads::All,
+        };
+        let how = self.how.map(|way| match way {
+            Way::Perf => How::Events,
+            Way::Stop => How::Stops,
+        });
+        let rate_hz = |how| self.rate.map_or(default_rate_hz(how), u64::from);
+        let sampler = Sampler::start(target, threads, how, rate_hz);
+        let sampler = sampler.map_err(|e| doctor::told(&e))?;
+        if how.is_none() && sampler.how == How::Stops {
+            report::progress(
+                "the system refuses performance events: running threads are stopped for each look; see beamline doctor",
+            );
+        }
+        Ok(sampler)
+    }
+}
+
+/// Looks in a second, if nobody says how many.
+pub(crate) fn default_rate_hz(how: How) -> u64 {
+    match how {
+        How::Events => 199,
+        // A stop costs a thread some ten microseconds.
+        How::Stops => 49,
+    }
+}
+
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -50,13 +106,8 @@ pub(crate) struct Arguments {
     /// End after this time [default: at Ctrl-C, or with the emulator].
     #[arg(long, value_name = "TIME", value_parser = span)]
     duration: Option<Duration>,
-    /// Look so many times in a second of a thread's running time.
-    #[arg(long, value_name = "HZ", default_value_t = 199,
-        value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rate: u32,
-    /// Choose the threads.
-    #[arg(long, value_enum, default_value = "dirty")]
-    threads: Which,
+    #[command(flatten)]
+    looking: Looking,
     /// Draw a flame graph to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
@@ -69,7 +120,7 @@ pub(crate) struct Arguments {
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Set when the user ends the sampling.
-fn interrupted() -> Result<Arc<AtomicBool>, String> {
+pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, String> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let registered = signal_hook::flag::register(signal, flag.clone());
@@ -79,7 +130,7 @@ fn interrupted() -> Result<Arc<AtomicBool>, String> {
 }
 
 /// A command that was started. It ends before this value does.
-struct Started(Child);
+pub(crate) struct Started(Child);
 
 impl Drop for Started {
     fn drop(&mut self) {
@@ -117,51 +168,75 @@ fn has_schedulers(threads: Vec<beamline_sampler::emulator::Thread>) -> bool {
     kinds.any(|kind| kind == beamline_sampler::emulator::ThreadKind::Scheduler)
 }
 
+/// An emulator to look at, and the command that has started it, if we have run that.
+pub(crate) struct Found {
+    child: Option<Started>,
+    /// The emulator.
+    pub(crate) target: Target,
+}
+
+/// Finds an emulator by its number or name, or starts a command and finds the emulator of that.
+pub(crate) fn find(
+    target: Option<&str>,
+    command: &[String],
+    stop: &AtomicBool,
+) -> Result<Found, String> {
+    match (command.split_first(), target) {
+        (Some((program, rest)), _) => {
+            let child = Command::new(program).args(rest).spawn();
+            let mut child = Started(child.map_err(|e| format!("{program}: {e}"))?);
+            let target = of_command(&mut child.0, stop)?;
+            let child = Some(child);
+            Ok(Found { child, target })
+        }
+        (None, Some(name)) => {
+            let target = doctor::target(name)?;
+            let child = None;
+            Ok(Found { child, target })
+        }
+        (None, None) => Err("give the number or the name of an emulator".into()),
+    }
+}
+
+impl Started {
+    /// Waits until it has ended; its exit code is ours.
+    fn wait(&mut self) -> Result<ExitCode, String> {
+        let status = self.0.wait().map_err(|e| e.to_string())?;
+        let code = match status.success() {
+            true => 0,
+            false => status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or(1),
+        };
+        Ok(ExitCode::from(code))
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let stop = interrupted()?;
-    let mut child = match args.command.split_first() {
-        Some((program, rest)) => {
-            let child = Command::new(program).args(rest).spawn();
-            Some(Started(child.map_err(|e| format!("{program}: {e}"))?))
-        }
-        None => None,
-    };
-    let target = match (&mut child, &args.target) {
-        (Some(child), _) => of_command(&mut child.0, &stop)?,
-        (None, Some(name)) => doctor::target(name)?,
-        (None, None) => return Err("give the number or the name of an emulator".into()),
-    };
-    let is_own = child.is_some();
-    sample(args, target, &stop, is_own)?;
-    if let Some(child) = &mut child {
-        let status = child.0.wait().map_err(|e| e.to_string())?;
-        if !status.success() {
-            let code = status.code().and_then(|code| u8::try_from(code).ok());
-            return Ok(ExitCode::from(code.unwrap_or(1)));
-        }
+    let Found { child, target } = find(args.target.as_deref(), &args.command, &stop)?;
+    sample(args, target, &stop, child.is_some())?;
+    match child {
+        Some(mut child) => child.wait(),
+        None => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Samples until the end, and writes what was asked for.
 fn sample(args: &Arguments, target: Target, stop: &AtomicBool, is_own: bool) -> Result<(), String> {
     let fail = |error: Error| format!("{}: {error}", args.output.display());
-    let threads = match args.threads {
-        Which::Normal => Threads::Normal,
-        Which::Dirty => Threads::Dirty,
-        Which::All => Threads::All,
-    };
-    let rate = u64::from(args.rate);
     let command = match is_own {
         true => args.command.clone(),
         false => target.emulator.command.clone(),
     };
     // Where it is refused, no file is left.
-    let mut sampler = Sampler::start(target, threads, rate).map_err(|e| doctor::told(&e))?;
+    let mut sampler = args.looking.start(target)?;
+    let (how, rate) = (sampler.how, sampler.rate_hz);
     let emulator = &sampler.target().emulator;
     let pid = emulator.pid;
-    let mut recorder = Recorder::begin(&args.output, emulator, command, rate).map_err(fail)?;
+    let mut recorder = Recorder::begin(&args.output, emulator, command, how, rate).map_err(fail)?;
     report::progress(&format!("sampling the emulator {pid} at {rate} Hz"));
     let begin = chance::now();
     let goes_on = || {

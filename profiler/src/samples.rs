@@ -14,8 +14,9 @@ use beamline_formats::ring::{
 };
 use beamline_sampler::emulator::{self, Thread};
 use beamline_sampler::process::Pid;
-use beamline_sampler::sampler::{Named, Told};
+use beamline_sampler::sampler::{How, Named, Told};
 use beamline_sampler::stack::{self, Frame, Look};
+use beamline_sampler::stops::Cost;
 
 use crate::{origins, record};
 
@@ -50,6 +51,7 @@ impl Recorder {
         file: &Path,
         emulator: &emulator::Emulator,
         command: Vec<String>,
+        how: How,
         rate_hz: u64,
     ) -> Result<Recorder, ring::Error> {
         let threads = emulator.threads().unwrap_or_default();
@@ -66,7 +68,7 @@ impl Recorder {
                 anchor,
                 unix_ns: chance::system_ns(),
             },
-            description: description(emulator, command, rate_hz),
+            description: description(emulator, command, how, rate_hz),
         };
         let held = lock(file)?;
         let part = part_of(file);
@@ -104,6 +106,13 @@ impl Recorder {
                 let now = monotonic_ns();
                 self.segment(thread).write(now, Id::None, &event);
             }
+            Told::Stopped(Cost { looks, ns }) => {
+                let (looks, ns) = (*looks, *ns);
+                let event = Event::ThreadsStopped { looks, ns };
+                if let Some(segment) = self.segments.last_mut() {
+                    segment.write(monotonic_ns(), Id::None, &event);
+                }
+            }
         }
         if self.samples.is_multiple_of(DRAIN_EACH) {
             self.drain.take()?;
@@ -134,7 +143,12 @@ impl Recorder {
 /// Samples after which the records are moved into the file.
 const DRAIN_EACH: u64 = 64;
 
-fn description(emulator: &emulator::Emulator, command: Vec<String>, rate_hz: u64) -> Description {
+fn description(
+    emulator: &emulator::Emulator,
+    command: Vec<String>,
+    how: How,
+    rate_hz: u64,
+) -> Description {
     Description {
         beamline: env!("CARGO_PKG_VERSION").to_owned(),
         otp: emulator.version(),
@@ -146,7 +160,7 @@ fn description(emulator: &emulator::Emulator, command: Vec<String>, rate_hz: u64
             events: vec![Group::Samples.name().to_owned()],
             sampling: Some(Sampling {
                 rate_hz,
-                means: "performance events, user code".to_owned(),
+                means: how.means().to_owned(),
                 of_running: true,
             }),
             ..Settings::default()

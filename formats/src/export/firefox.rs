@@ -6,12 +6,13 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
+use super::sampled::{self, Process};
 use super::{Error, no_calls, quoted};
 use crate::paths::{Paths, ROOT};
 use crate::profile::Native;
 use crate::ring::part::Part;
 use crate::ring::spool::{self, Calls, Item, WAITS, WAITS_DIRTY};
-use crate::ring::{Id, NameId, Names, Recording};
+use crate::ring::{Id, NameId, Names, Recording, Sampling};
 
 /// The version of the format, and that of Gecko's own which it goes with.
 const VERSION: u32 = 48;
@@ -69,12 +70,69 @@ struct Span {
     stack: Option<u32>,
 }
 
+/// What a thread of the profile is made of: hands over its spans.
+trait Spans {
+    fn each(
+        &self,
+        paths: &mut Paths<NameId>,
+        each: &mut dyn FnMut(&Span) -> io::Result<()>,
+    ) -> io::Result<()>;
+}
+
+/// A process whose calls are known.
+struct Called<'s> {
+    spool: &'s Calls,
+    id: Id,
+}
+
+impl Spans for Called<'_> {
+    fn each(
+        &self,
+        paths: &mut Paths<NameId>,
+        each: &mut dyn FnMut(&Span) -> io::Result<()>,
+    ) -> io::Result<()> {
+        spans(self.spool, self.id, paths, each)
+    }
+}
+
+/// A process that was sampled.
+struct Seen<'s> {
+    names: &'s Names,
+    process: &'s Process,
+    period_ns: u64,
+}
+
+impl Spans for Seen<'_> {
+    fn each(
+        &self,
+        paths: &mut Paths<NameId>,
+        each: &mut dyn FnMut(&Span) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut known: HashMap<NameId, u32> = HashMap::new();
+        for (at_ns, name) in &self.process.1 {
+            let stack = *known.entry(*name).or_insert_with(|| {
+                let frames = self.names.stack(*name);
+                let mut functions: Vec<NameId> = frames.map(|frame| frame.function).collect();
+                functions.reverse();
+                let call = |below, function: &NameId| paths.call(below, *function);
+                functions.iter().fold(ROOT, call)
+            });
+            each(&Span {
+                at_ns: *at_ns,
+                length_ns: self.period_ns,
+                stack: (stack != ROOT).then_some(stack),
+            })?;
+        }
+        Ok(())
+    }
+}
+
 /// Hands over the spans of a process.
 fn spans(
     spool: &Calls,
     id: Id,
     paths: &mut Paths<NameId>,
-    mut each: impl FnMut(&Span) -> io::Result<()>,
+    each: &mut dyn FnMut(&Span) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut below: Vec<u32> = Vec::new();
     let (mut stack, mut since) = (ROOT, None);
@@ -124,18 +182,13 @@ fn same(out: &mut dyn Write, name: &str, length: usize, value: &str) -> io::Resu
     column(out, name, 0..length, |_| value.to_owned())
 }
 
-fn samples(
-    out: &mut dyn Write,
-    spool: &Calls,
-    id: Id,
-    paths: &mut Paths<NameId>,
-) -> io::Result<()> {
+fn samples(out: &mut dyn Write, of: &dyn Spans, paths: &mut Paths<NameId>) -> io::Result<()> {
     write!(out, "\"samples\":{{")?;
     let mut length = 0;
     for name in ["stack", "time", "weight"] {
         write!(out, "\"{name}\":[")?;
         length = 0;
-        spans(spool, id, paths, |span| {
+        of.each(paths, &mut |span| {
             let comma = if length == 0 { "" } else { "," };
             length += 1;
             match (name, span.stack) {
@@ -208,7 +261,7 @@ fn meta(recording: &Recording, last_ns: u64) -> serde_json::Value {
     let categories = CATEGORIES
         .map(|(name, color)| json!({"name": name, "color": color, "subcategories": ["Other"]}));
     json!({
-        "interval": 0.001,
+        "interval": recording.sampling().map_or(0.001, |of| of.period_ns() as f64 / 1e6),
         "startTime": recording.unix_ns() / 1_000_000,
         "profilingEndTime": last_ns / 1_000_000 + 1,
         "processType": 0,
@@ -229,22 +282,19 @@ fn meta(recording: &Recording, last_ns: u64) -> serde_json::Value {
     })
 }
 
-pub(super) fn write(
+/// The threads of a recording, and when the last of them ends.
+fn write_threads<'s>(
     recording: &Recording,
-    part: &Part<'_>,
+    last_ns: u64,
+    threads: impl Iterator<Item = (Id, Box<dyn Spans + 's>)>,
     out: &mut dyn Write,
-) -> Result<(), Error> {
-    let (spool, last) = spool::calls(recording, part, usize::MAX)?;
-    let processes = spool.processes();
-    if processes.is_empty() {
-        return Err(no_calls());
-    }
+) -> io::Result<()> {
     write!(
         out,
         "{{\"meta\":{},\"libs\":[],\"pages\":[],\"counters\":[],\"threads\":[",
-        meta(recording, last)
+        meta(recording, last_ns)
     )?;
-    for (number, id) in processes.into_iter().enumerate() {
+    for (number, (id, spans)) in threads.enumerate() {
         let comma = if number == 0 { "" } else { "," };
         let name = quoted(&spool::process_text(recording.names(), id));
         write!(
@@ -258,10 +308,55 @@ pub(super) fn write(
             number + 1,
         )?;
         let mut paths = Paths::default();
-        samples(out, &spool, id, &mut paths)?;
+        samples(out, &*spans, &mut paths)?;
         tables(out, recording, &Stacks::of(&paths))?;
         write!(out, "}}")?;
     }
-    writeln!(out, "]}}")?;
+    writeln!(out, "]}}")
+}
+
+/// Each process that was sampled is a thread.
+fn write_seen(
+    recording: &Recording,
+    sampling: &Sampling,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let processes = sampled::processes(recording, part)?;
+    let names = recording.names();
+    let period_ns = sampling.period_ns();
+    let times = processes.iter().flat_map(|(_, samples)| samples.last());
+    let last = times.map(|(at_ns, _)| at_ns + period_ns).max();
+    let threads = processes.iter().map(|process| {
+        let seen = Seen {
+            names,
+            process,
+            period_ns,
+        };
+        (process.0, Box::new(seen) as Box<dyn Spans + '_>)
+    });
+    write_threads(recording, last.unwrap_or(0), threads, out)?;
+    Ok(())
+}
+
+pub(super) fn write(
+    recording: &Recording,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    if let Some(sampling) = recording.sampling() {
+        return write_seen(recording, sampling, part, out);
+    }
+    let (spool, last) = spool::calls(recording, part, usize::MAX)?;
+    let processes = spool.processes();
+    if processes.is_empty() {
+        return Err(no_calls());
+    }
+    let spool = &spool;
+    let threads = processes.into_iter().map(|id| {
+        let called = Called { spool, id };
+        (id, Box::new(called) as Box<dyn Spans + '_>)
+    });
+    write_threads(recording, last, threads, out)?;
     Ok(())
 }

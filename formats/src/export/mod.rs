@@ -117,7 +117,7 @@ impl Target {
     fn takes_samples(self) -> bool {
         matches!(
             self,
-            Target::Folded | Target::Pprof | Target::Speedscope | Target::Jsonl
+            Target::Folded | Target::Pprof | Target::Speedscope | Target::Firefox | Target::Jsonl
         )
     }
 }

@@ -7,30 +7,40 @@ use super::{Error, no_calls, quoted};
 use crate::ring::part::Part;
 use crate::ring::{Event, Id, NameId, Recording, Sampling, spool};
 
-/// Writes Speedscope's file format, with a sampled profile for each process.
-pub(super) fn speedscope(
-    recording: &Recording,
-    part: &Part<'_>,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
-    let mut of: HashMap<Id, Vec<NameId>> = HashMap::new();
+/// A process and its samples: when, and the stack.
+pub(super) type Process = (Id, Vec<(u64, NameId)>);
+
+/// The samples of each process, the one with the most first.
+pub(super) fn processes(recording: &Recording, part: &Part<'_>) -> Result<Vec<Process>, Error> {
+    let mut of: HashMap<Id, Vec<(u64, NameId)>> = HashMap::new();
     part.scan(recording, |record, _| {
         if let Event::Sampled { stack, .. } = record.event {
-            of.entry(record.subject).or_default().push(stack);
+            let samples = of.entry(record.subject).or_default();
+            samples.push((record.time_ns, stack));
         }
         Ok::<(), Error>(())
     })?;
     if of.is_empty() {
         return Err(no_calls());
     }
-    let mut of: Vec<(Id, Vec<NameId>)> = of.into_iter().collect();
-    of.sort_unstable_by_key(|(id, stacks)| (std::cmp::Reverse(stacks.len()), *id));
+    let mut of: Vec<Process> = of.into_iter().collect();
+    of.sort_unstable_by_key(|(id, samples)| (std::cmp::Reverse(samples.len()), *id));
+    Ok(of)
+}
+
+/// Writes Speedscope's file format, with a sampled profile for each process.
+pub(super) fn speedscope(
+    recording: &Recording,
+    part: &Part<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let of = processes(recording, part)?;
     let mut frames = Frames::default();
     let period = recording.sampling().map_or(0, Sampling::period_ns);
     let profiles = of.iter().map(|(id, stacks)| {
         let samples: Vec<Vec<usize>> = stacks
             .iter()
-            .map(|stack| frames.of(recording, *stack))
+            .map(|(_, stack)| frames.of(recording, *stack))
             .collect();
         serde_json::json!({
             "type": "sampled",

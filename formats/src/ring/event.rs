@@ -420,6 +420,9 @@ events! {
     119 = GcBinaries, "gc_binaries", Gc, { bytes: u64, count: u64, largest: u64 };
     /// At the end of the recording it owns the ETS table of this name, of so many words, with so many objects.
     120 = Table, "table", Gc, { name: NameId, words: u64, objects: u64 };
+    /// To look at them, the sampler has stopped threads of the emulator so many times, for so long altogether, since the last such
+    /// record.
+    121 = ThreadsStopped, "threads_stopped", Samples, { looks: u64, ns: u64 };
 }
 
 impl Event<'_> {

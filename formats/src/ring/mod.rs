@@ -68,7 +68,7 @@ pub use losses::{Losses, Lost};
 pub use names::{Frame, Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, Record, Recording, SegmentReader};
 pub use request::{Request, System};
-pub use sampled::{Does, Looked, Row, Sampled, ThreadKind};
+pub use sampled::{Does, Looked, Row, Sampled, Share, Stopped, ThreadKind};
 pub use signal::SignalKind;
 pub use spans::{Collection, DirtyCall, End, Slice, Span, Spans};
 pub use stacks::{Activation, Stacks, Step};

@@ -172,7 +172,8 @@ const Z: f64 = 1.96;
 
 impl Share {
     /// Of so many; its error bar is half of Wilson's interval.
-    fn of(samples: u64, all: u64) -> Share {
+    #[must_use]
+    pub fn of(samples: u64, all: u64) -> Share {
         let n = all.max(1) as f64;
         let part = samples as f64 / n;
         let variance = part * (1.0 - part) / n + Z * Z / (4.0 * n * n);
@@ -198,6 +199,27 @@ impl Row {
     }
 }
 
+/// How threads were stopped for a look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stopped {
+    /// So many times.
+    pub looks: u64,
+    /// For so long altogether.
+    pub ns: u64,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = self.ns / self.looks.max(1);
+        write!(
+            f,
+            "threads were stopped {} times, for {} each",
+            name::thousands(self.looks),
+            name::time(each),
+        )
+    }
+}
+
 /// What the samples of a recording tell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sampled {
@@ -216,6 +238,9 @@ pub struct Sampled {
     pub samples: u64,
     /// Samples that were lost.
     pub samples_lost: u64,
+    /// What it cost to stop threads for a look; none where the system looked without that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
     /// What threads did.
     pub does: Vec<Row>,
     /// The threads.
@@ -237,6 +262,7 @@ struct Tallies {
     processes: HashMap<Id, u64>,
     samples: u64,
     lost: u64,
+    stopped: Option<Stopped>,
 }
 
 impl Sink for Tallies {
@@ -255,6 +281,11 @@ impl Sink for Tallies {
                     *self.processes.entry(record.subject).or_default() += 1;
                 }
                 Event::SamplesLost { count } => self.lost += count,
+                Event::ThreadsStopped { looks, ns } => {
+                    let stopped = self.stopped.get_or_insert_default();
+                    stopped.looks += looks;
+                    stopped.ns += ns;
+                }
                 _ => {}
             }
         }
@@ -307,6 +338,7 @@ impl Sampled {
             length_ns: recording.whole_end_ns()?,
             samples,
             samples_lost: tallies.lost,
+            stopped: tallies.stopped,
             does: rows(does.map(|(of, n)| (of.about().to_owned(), n)), samples),
             threads: rows(threads.map(|(of, n)| (thread(of), n)), samples),
             functions,
@@ -386,6 +418,9 @@ impl Shown<'_> {
             of.sampling.means,
             name::thousands(of.samples_lost),
         )?;
+        if let Some(stopped) = of.stopped {
+            writeln!(f, "            To look at them, {stopped}.")?;
+        }
         writeln!(
             f,
             "            Shares are percent of all samples; ± is the 95 % error bar. Nobody counted calls."

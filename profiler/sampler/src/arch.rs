@@ -4,7 +4,10 @@
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{PERF_MASK, PERF_REGISTERS, RETURN_TO_FUNCTION, is_return_address, registers};
+pub use x86_64::{
+    PERF_MASK, PERF_REGISTERS, RETURN_TO_FUNCTION, UserRegisters, is_in_kernel, is_return_address,
+    of_user, registers,
+};
 
 /// The registers of a thread, as far as they tell of Erlang.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -64,7 +64,10 @@ impl Refusal {
     #[must_use]
     pub fn of(pid: u32, what: &'static str, error: io::Error) -> Refusal {
         match error.kind() {
-            io::ErrorKind::PermissionDenied => Refusal::NotAllowed(pid, what),
+            // A filter of system calls may say that there is none of the kind.
+            io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => {
+                Refusal::NotAllowed(pid, what)
+            }
             io::ErrorKind::NotFound => Refusal::Gone(pid),
             _ if error.raw_os_error() == Some(libc::ESRCH) => Refusal::Gone(pid),
             _ => Refusal::Io(pid, what, error),

@@ -2,7 +2,8 @@
 //! process. The emulator needs no preparation, and nothing is written into it.
 //!
 //! BeamAsm keeps a list of all machine code for debuggers, which [`code`] finds and reads. The kernel copies the registers
-//! and the stack of each thread that runs at the moment of a sample ([`perf`]), and [`stack`] makes frames of them.
+//! and the stack of each thread that runs at the moment of a sample ([`perf`]), and [`stack`] makes frames of them. Where the
+//! kernel refuses that, threads are stopped for a moment ([`stops`]).
 //! Whatever is read of the emulator's memory may change meanwhile, or be garbage: every read has a bound, and every number
 //! is checked before it is used.
 //!
@@ -14,10 +15,11 @@
 //! * [`process`]: what is told of an Erlang process by its structure;
 //! * [`stack`]: frames of a sample;
 //! * [`perf`]: samples by the kernel's performance events;
+//! * [`stops`]: samples by stopping threads;
 //! * [`sampler`]: all of it together;
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `arch` `memory` ◀ `code` `elf` `perf` ◀ `emulator` `process` ◀ `stack` ◀ `sampler`
+//! `arch` `memory` ◀ `code` `elf` `perf` ◀ `stops` `emulator` `process` ◀ `stack` ◀ `sampler`
 
 pub mod arch;
 pub mod code;
@@ -28,3 +30,4 @@ pub mod perf;
 pub mod process;
 pub mod sampler;
 pub mod stack;
+pub mod stops;

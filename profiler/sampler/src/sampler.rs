@@ -1,4 +1,4 @@
-//! Samples an emulator: finds its code, opens the events of its threads, and makes frames of what comes.
+//! Samples an emulator: finds its code, looks at its threads, and makes frames of what it sees.
 
 use std::path::PathBuf;
 
@@ -11,6 +11,7 @@ use crate::memory::{ProcessMemory, mappings};
 use crate::perf::{self, Came, Event, Moment};
 use crate::process::{Pid, Processes};
 use crate::stack::{Known, Look, Walker};
+use crate::stops::{Cost, Glance, Stops};
 
 /// The threads that are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,42 +168,115 @@ pub enum Told<'t> {
         /// How many.
         count: u64,
     },
+    /// Threads were stopped since this was told last.
+    Stopped(Cost),
+}
+
+/// How threads are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By performance events: the kernel copies what it sees, and stops nobody.
+    Events,
+    /// Each running thread is stopped for a moment.
+    Stops,
+}
+
+impl How {
+    /// In a few words.
+    #[must_use]
+    pub fn means(self) -> &'static str {
+        match self {
+            How::Events => "performance events, user code",
+            How::Stops => "threads stopped for a look, user code",
+        }
+    }
+
+    /// What is asked of the system, for a refusal.
+    #[must_use]
+    pub fn asks(self) -> &'static str {
+        match self {
+            How::Events => "open performance events",
+            How::Stops => "stop threads",
+        }
+    }
+}
+
+/// Where moments come from.
+enum Source {
+    Events(Vec<Event>),
+    Stops(Stops),
+}
+
+impl Source {
+    fn open(pid: u32, threads: &[Thread], how: How, rate_hz: u64) -> Result<Source, Refusal> {
+        let refused = |error| Refusal::of(pid, how.asks(), error);
+        match how {
+            How::Events => {
+                let period_ns = 1_000_000_000 / rate_hz.max(1);
+                let events = threads.iter().map(|of| Event::open(of.tid, period_ns));
+                let events: Vec<Event> = events.collect::<Result<_, _>>().map_err(refused)?;
+                for event in &events {
+                    event.enable().map_err(refused)?;
+                }
+                Ok(Source::Events(events))
+            }
+            How::Stops => {
+                let threads: Vec<u32> = threads.iter().map(|thread| thread.tid).collect();
+                let stops = Stops::of(pid, &threads, rate_hz).map_err(refused)?;
+                Ok(Source::Stops(stops))
+            }
+        }
+    }
 }
 
 /// Samples an emulator.
 pub struct Sampler {
     target: Target,
     threads: Vec<Thread>,
-    events: Vec<Event>,
+    source: Source,
+    /// How it looks.
+    pub how: How,
+    /// How often it looks at a second of a thread's running time.
+    pub rate_hz: u64,
     known: FxHashSet<Pid>,
 }
 
 /// How long is waited for a sample before the caller is asked whether to go on.
 const WAIT_NS: u64 = 50_000_000;
 
+/// After so many stops their cost is told.
+const STOPS_EACH: u64 = 64;
+
 impl Sampler {
-    /// Begins to sample.
+    /// Begins to sample, in the given way, or else in the first that the system allows: by events, or by stopping threads.
     ///
     /// # Errors
     /// When this user may not, or the emulator has no such threads.
-    pub fn start(target: Target, threads: Threads, rate_hz: u64) -> Result<Sampler, Refusal> {
+    pub fn start(
+        target: Target,
+        threads: Threads,
+        how: Option<How>,
+        rate_hz: impl Fn(How) -> u64,
+    ) -> Result<Sampler, Refusal> {
         let pid = target.emulator.pid;
         let mut all = target.emulator.threads()?;
         all.retain(|thread| threads.has(thread.kind));
-        let period_ns = 1_000_000_000 / rate_hz.max(1);
-        let mut events = Vec::new();
-        for thread in &all {
-            let event = Event::open(thread.tid, period_ns);
-            events.push(event.map_err(|e| Refusal::of(pid, "open performance events", e))?);
-        }
-        for event in &events {
-            let enabled = event.enable();
-            enabled.map_err(|e| Refusal::of(pid, "start performance events", e))?;
-        }
+        let open = |how| Ok((how, Source::open(pid, &all, how, rate_hz(how))?));
+        let opened = match how {
+            Some(how) => open(how),
+            None => match open(How::Events) {
+                // Where neither is allowed, the better one is what the user is told of.
+                Err(refusal @ Refusal::NotAllowed(..)) => open(How::Stops).map_err(|_| refusal),
+                opened => opened,
+            },
+        };
+        let (how, source) = opened?;
         Ok(Sampler {
             target,
             threads: all,
-            events,
+            source,
+            how,
+            rate_hz: rate_hz(how),
             known: FxHashSet::default(),
         })
     }
@@ -222,47 +296,92 @@ impl Sampler {
         mut goes_on: impl FnMut() -> bool,
         mut tell: impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        while goes_on() {
-            let ended = perf::wait(&self.events, WAIT_NS)?;
-            for index in 0..self.events.len() {
-                self.take(index, &mut tell)?;
-            }
-            if ended.iter().all(|ended| *ended) {
-                break;
-            }
+        let mut is_there = true;
+        while is_there && goes_on() {
+            is_there = match &mut self.source {
+                Source::Events(events) => {
+                    let ended = perf::wait(events, WAIT_NS)?;
+                    for index in 0..ended.len() {
+                        self.take(index, &mut tell)?;
+                    }
+                    !ended.iter().all(|ended| *ended)
+                }
+                Source::Stops(stops) => !stops.wait(WAIT_NS) || self.turn(&mut tell)?,
+            };
         }
-        Ok(())
+        match &mut self.source {
+            Source::Stops(stops) => tell(&Told::Stopped(stops.take_cost(0).unwrap_or_default())),
+            Source::Events(_) => Ok(()),
+        }
     }
 
+    /// Tells of what has come of an event.
     fn take<E>(
         &mut self,
         index: usize,
         tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let Source::Events(events) = &mut self.source else {
+            return Ok(());
+        };
         let thread = &self.threads[index];
-        while let Some(came) = self.events[index].take_next() {
-            let moment = match came {
-                Came::Lost(count) => {
-                    tell(&Told::Lost { thread, count })?;
-                    continue;
+        while let Some(came) = events[index].take_next() {
+            match came {
+                Came::Lost(count) => tell(&Told::Lost { thread, count })?,
+                Came::Moment(moment) => {
+                    tell_moment(&mut self.target, &mut self.known, thread, &moment, tell)?;
                 }
-                Came::Moment(moment) => moment,
-            };
-            let look = self.target.look(thread, &moment);
-            if let Some(pid) = look.pid()
-                && self.known.insert(pid)
-                && let Some(named) = self.target.named(&look)
-            {
-                tell(&Told::Process(&named))?;
             }
-            let time_ns = moment.time_ns;
-            let look = &look;
-            tell(&Told::Sample {
-                time_ns,
-                thread,
-                look,
-            })?;
         }
         Ok(())
     }
+
+    /// Looks at each thread once; whether any is there.
+    fn turn<E>(&mut self, tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>) -> Result<bool, E> {
+        let Source::Stops(stops) = &mut self.source else {
+            return Ok(false);
+        };
+        let Some(glances) = stops.turn() else {
+            return Ok(false);
+        };
+        for (tid, glance) in glances {
+            let Some(thread) = self.threads.iter().find(|thread| thread.tid == tid) else {
+                continue;
+            };
+            match glance {
+                Glance::Idle | Glance::Ended => {}
+                Glance::Held => tell(&Told::Lost { thread, count: 1 })?,
+                Glance::Moment(moment) => {
+                    tell_moment(&mut self.target, &mut self.known, thread, &moment, tell)?;
+                }
+            }
+        }
+        if let Some(cost) = stops.take_cost(STOPS_EACH) {
+            tell(&Told::Stopped(cost))?;
+        }
+        Ok(true)
+    }
+}
+
+/// Tells of a thread that was seen.
+fn tell_moment<E>(
+    target: &mut Target,
+    known: &mut FxHashSet<Pid>,
+    thread: &Thread,
+    moment: &Moment,
+    tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let look = &target.look(thread, moment);
+    if let Some(pid) = look.pid()
+        && known.insert(pid)
+        && let Some(named) = target.named(look)
+    {
+        tell(&Told::Process(&named))?;
+    }
+    let time_ns = moment.time_ns;
+    tell(&Told::Sample {
+        time_ns,
+        thread,
+        look,
+    })
 }

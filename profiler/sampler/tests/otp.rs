@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use beamline_needs::{Need, skipped};
 use beamline_sampler::emulator::{Emulator, Refusal};
 use beamline_sampler::perf::Event;
-use beamline_sampler::sampler::{Sampler, Target, Threads, Told};
+use beamline_sampler::sampler::{How, Sampler, Target, Threads, Told};
 use beamline_sampler::stack::{Does, Frame};
 
 /// A program in forms, which `-eval` compiles: `a/1` takes three times as many rounds as `b/1`, both of the same kind; `c/1` calls a
@@ -103,6 +103,9 @@ struct Seen {
     /// Stacks of Erlang code that led to the program's first function.
     whole: u32,
     erlang: u32,
+    /// Threads were stopped so often, for so long.
+    looks: u64,
+    stopped_ns: u64,
 }
 
 fn name(frame: &Frame) -> Option<String> {
@@ -117,13 +120,18 @@ fn name(frame: &Frame) -> Option<String> {
     }
 }
 
-fn seen(target: Target, wanted: u32) -> Seen {
-    let mut sampler = Sampler::start(target, Threads::Normal, 997).expect("this user may");
+fn seen(target: Target, how: How, wanted: u32) -> Seen {
+    let sampler = Sampler::start(target, Threads::Normal, Some(how), |_| 997);
+    let mut sampler = sampler.expect("this user may");
     let samples = std::cell::Cell::new(0);
     let mut seen = Seen::default();
     let ran = sampler.run(
         || samples.get() < wanted,
         |told| {
+            if let Told::Stopped(cost) = told {
+                seen.looks += cost.looks;
+                seen.stopped_ns += cost.ns;
+            }
             if let Told::Sample { look, .. } = told
                 && look.process.is_some()
             {
@@ -145,15 +153,11 @@ fn seen(target: Target, wanted: u32) -> Seen {
     seen
 }
 
-#[test]
-fn shares_are_those_of_the_program() {
-    let Some(mut node) = node("beamline_shares") else {
-        return;
-    };
-    let Some(target) = target(&mut node) else {
-        return;
-    };
-    let seen = seen(target, 1_500);
+/// Samples the program and looks whether the shares are those that it has.
+fn assert_shares(name: &str, how: How) -> Option<Seen> {
+    let mut node = node(name)?;
+    let target = target(&mut node)?;
+    let seen = seen(target, how, 1_500);
     let of = |name: &str| f64::from(seen.newest.get(name).copied().unwrap_or(0));
     let (a, b) = (of("shares:a/1"), of("shares:b/1"));
     let both = a + b;
@@ -170,6 +174,21 @@ fn shares_are_those_of_the_program() {
         seen.whole,
         seen.erlang
     );
+    Some(seen)
+}
+
+#[test]
+fn shares_are_those_of_the_program() {
+    if let Some(seen) = assert_shares("beamline_shares", How::Events) {
+        assert_eq!(seen.looks, 0, "nobody stops a thread");
+    }
+}
+
+#[test]
+fn shares_are_the_same_of_threads_that_are_stopped() {
+    if let Some(seen) = assert_shares("beamline_stops", How::Stops) {
+        assert!(seen.looks >= u64::from(seen.samples) && seen.stopped_ns > 0);
+    }
 }
 
 #[test]

@@ -87,6 +87,23 @@ fn samples_are_counted_and_calls_are_not() {
 }
 
 #[test]
+fn what_stopping_cost_is_told() {
+    let mut sample = seen(2, 0);
+    let (sampled, _) = read(&sample);
+    assert_eq!(sampled.stopped, None);
+    for ns in [30_000, 50_000] {
+        let event = Event::ThreadsStopped { looks: 1, ns };
+        sample.write(9, Id::None, event);
+    }
+    let (sampled, profile) = read(&sample);
+    let (looks, ns) = (2, 80_000);
+    assert_eq!(sampled.stopped, Some(Stopped { looks, ns }));
+    let text = sampled.shown(&profile, &View::default()).to_string();
+    let expect = "threads were stopped 2 times, for 40.00 µs each.";
+    assert!(text.contains(expect), "{text}");
+}
+
+#[test]
 fn exports_have_samples_and_no_calls() {
     use crate::export::{Selection, Target, write};
     let recording = seen(3, 2).open();
@@ -105,12 +122,15 @@ fn exports_have_samples_and_no_calls() {
     assert_eq!(profile["type"], "sampled");
     assert_eq!(profile["samples"].as_array().map(Vec::len), Some(5));
     assert_eq!(profile["endValue"], 25_000_000);
-    for target in [
-        Target::Perfetto,
-        Target::Firefox,
-        Target::Callgrind,
-        Target::Hdr,
-    ] {
+    let text = export(Target::Firefox).expect("it has samples");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let thread = &json["threads"][0];
+    let stacks = serde_json::json!([0, 0, 0, 1, 1]);
+    assert_eq!(thread["samples"]["stack"], stacks);
+    assert_eq!(thread["samples"]["weight"][4], 5.0);
+    assert_eq!(thread["stackTable"]["prefix"], serde_json::json!([null, 0]));
+    assert_eq!(json["meta"]["interval"], 5.0);
+    for target in [Target::Perfetto, Target::Callgrind, Target::Hdr] {
         let error = export(target).expect_err("it needs calls").to_string();
         let begin = format!("{} cannot be made of samples", target.name());
         assert!(error.starts_with(&begin), "{error}");

@@ -29,6 +29,26 @@ pub fn registers(words: &[u64; PERF_REGISTERS]) -> Registers {
     }
 }
 
+/// The registers of a thread that stands.
+pub type UserRegisters = libc::user_regs_struct;
+
+/// The registers of a thread that stands, as far as they tell of Erlang.
+#[must_use]
+pub fn of_user(all: &UserRegisters) -> Registers {
+    Registers {
+        ip: all.rip,
+        sp: all.rsp,
+        process: all.r13,
+        htop: all.r15,
+    }
+}
+
+/// Whether a thread stands in a system call: otherwise the number of its call is negative.
+#[must_use]
+pub fn is_in_kernel(all: &UserRegisters) -> bool {
+    all.orig_rax >> 63 == 0
+}
+
 /// Whether a word of Erlang's stack may be a return address: terms have a tag in the two low bits.
 #[must_use]
 pub fn is_return_address(word: u64) -> bool {
