@@ -71,6 +71,11 @@ const NOBODY: libc::pid_t = i32::MAX;
 /// The kind of a thread's registers that are its general ones.
 const GENERAL: usize = 1;
 
+/// The clock of performance events, so that both ways give the same times.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "samples are of the machine's time, whatever a program's own clock says"
+)]
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -285,6 +290,10 @@ mod tests {
     }
 
     #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the number of the test's own process"
+    )]
     fn a_thread_that_is_not_there_has_ended_or_is_not_watched() {
         let own = std::process::id();
         assert!(Stops::of(own, &[i32::MAX as u32], 10).is_err());
