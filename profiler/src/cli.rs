@@ -14,7 +14,7 @@ use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
     ci, defaults, disasm, doctor, env, explore, export, flamegraph, histogram, html, manual, races,
-    record, replay, report, sample, trace,
+    record, replay, report, sample, top, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -97,6 +97,9 @@ enum Verb {
     /// Look at a running emulator of OTP from outside, or at one that a command starts, and record what its threads do.
     #[command(after_help = sample::EXAMPLES, override_usage = "beamline sample [OPTIONS] PID|NAME\n       beamline sample [OPTIONS] -- COMMAND...")]
     Sample(sample::Arguments),
+    /// Show where the time of a running emulator of OTP goes, as it goes.
+    #[command(after_help = top::EXAMPLES, override_usage = "beamline top [OPTIONS] PID|NAME\n       beamline top [OPTIONS] -- COMMAND...")]
+    Top(top::Arguments),
     /// Print the stack of each thread of a running emulator of OTP.
     #[command(after_help = doctor::DUMP_EXAMPLES)]
     Dump(doctor::DumpArguments),
@@ -278,6 +281,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Races(args) => races::run(&args),
         Verb::Explore(args) => explore::run(&args),
         Verb::Sample(args) => sample::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Dump(args) => doctor::dump(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Report(args) => from_files(&args),

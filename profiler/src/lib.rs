@@ -6,7 +6,7 @@
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
 //! `doctor` `explore` `origins` ◀ `ci` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
-//! `trace` ◀ `samples` ◀ `sample` ◀ `cli` `fuzz`
+//! `trace` ◀ `samples` ◀ `sample` ◀ `top` ◀ `cli` `fuzz`
 
 mod again;
 mod ci;
@@ -36,6 +36,7 @@ mod replay;
 pub mod report;
 mod sample;
 mod samples;
+mod top;
 mod trace;
 mod units;
 

@@ -1,7 +1,7 @@
 //! `beamline sample` looks at a running emulator of OTP, or at one that it starts, and writes a recording of what it sees.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -170,20 +170,45 @@ fn has_schedulers(threads: Vec<beamline_sampler::emulator::Thread>) -> bool {
 
 /// An emulator to look at, and the command that has started it, if we have run that.
 pub(crate) struct Found {
-    child: Option<Started>,
+    /// The command.
+    pub(crate) child: Option<Started>,
     /// The emulator.
     pub(crate) target: Target,
+}
+
+/// Where a command's input and output are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Where ours are.
+    Ours,
+    /// Nowhere.
+    Closed,
+}
+
+impl Output {
+    fn stdio(self) -> Stdio {
+        match self {
+            Output::Ours => Stdio::inherit(),
+            Output::Closed => Stdio::null(),
+        }
+    }
 }
 
 /// Finds an emulator by its number or name, or starts a command and finds the emulator of that.
 pub(crate) fn find(
     target: Option<&str>,
     command: &[String],
+    output: Output,
     stop: &AtomicBool,
 ) -> Result<Found, String> {
     match (command.split_first(), target) {
         (Some((program, rest)), _) => {
-            let child = Command::new(program).args(rest).spawn();
+            let child = Command::new(program)
+                .args(rest)
+                .stdin(output.stdio())
+                .stdout(output.stdio())
+                .stderr(output.stdio())
+                .spawn();
             let mut child = Started(child.map_err(|e| format!("{program}: {e}"))?);
             let target = of_command(&mut child.0, stop)?;
             let child = Some(child);
@@ -216,7 +241,7 @@ impl Started {
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let stop = interrupted()?;
-    let Found { child, target } = find(args.target.as_deref(), &args.command, &stop)?;
+    let Found { child, target } = find(args.target.as_deref(), &args.command, Output::Ours, &stop)?;
     sample(args, target, &stop, child.is_some())?;
     match child {
         Some(mut child) => child.wait(),

@@ -287,6 +287,12 @@ impl Sampler {
         &self.target
     }
 
+    /// The threads that it looks at.
+    #[must_use]
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
     /// Tells of what comes, until `goes_on` says no, or the emulator has ended.
     ///
     /// # Errors
