@@ -40,7 +40,7 @@ pub enum Glance {
 pub struct Cost {
     /// Threads were stopped so many times.
     pub looks: u64,
-    /// They stood so long, in nanoseconds.
+    /// They stood so long at most, in nanoseconds: the time counts from the request, and when they stand is not known.
     pub ns: u64,
 }
 
