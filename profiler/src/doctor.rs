@@ -57,10 +57,22 @@ fn remedy(refusal: &Refusal) -> Option<String> {
         Refusal::NotAllowed(_, asks) if *asks == How::Events.asks() && paranoid > 2 => {
             Some("sudo sysctl kernel.perf_event_paranoid=2".into())
         }
-        // Who may do all refuses it only by a filter of system calls.
+        // It is this very process, which more rights cannot help.
+        Refusal::NotAllowed(pid, _) if *pid == chance::os_pid() => None,
+        // Root is refused by a filter of system calls alone.
         Refusal::NotAllowed(..) if rustix::process::geteuid().is_root() => None,
         Refusal::NotAllowed(pid, _) => Some(format!("sudo beamline sample {pid}")),
         _ => None,
+    }
+}
+
+/// A refusal, without the number of this very process.
+fn why(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::NotAllowed(pid, asks) if *pid == chance::os_pid() => {
+            format!("this user may not {asks}")
+        }
+        _ => refusal.to_string(),
     }
 }
 
@@ -192,7 +204,7 @@ fn ways(text: &mut String, events: Result<(), Refusal>, stops: Result<(), Refusa
             true
         }
         (Err(refusal), Ok(())) => {
-            let _ = writeln!(text, "not by performance events: {refusal}");
+            let _ = writeln!(text, "not by performance events: {}", why(&refusal));
             if let Some(remedy) = remedy(&refusal) {
                 let _ = writeln!(text, "try: {remedy}");
             }
@@ -200,7 +212,7 @@ fn ways(text: &mut String, events: Result<(), Refusal>, stops: Result<(), Refusa
             true
         }
         (Err(events), Err(stops)) => {
-            let _ = writeln!(text, "no: {stops}");
+            let _ = writeln!(text, "no: {}", why(&stops));
             refuse(text, &events)
         }
     }
@@ -208,7 +220,7 @@ fn ways(text: &mut String, events: Result<(), Refusal>, stops: Result<(), Refusa
 
 /// Tells of a refusal, and what would help; it is no.
 fn refuse(text: &mut String, refusal: &Refusal) -> bool {
-    let _ = writeln!(text, "no: {refusal}");
+    let _ = writeln!(text, "no: {}", why(refusal));
     if let Some(remedy) = remedy(refusal) {
         let _ = writeln!(text, "try: {remedy}");
     }

@@ -1,7 +1,12 @@
-//! `beamline doctor`, and what `beamline sample` and `beamline dump` refuse. Whether samples are right, the sampler's own tests
-//! find out.
+//! `beamline doctor` and `beamline top`, what `beamline sample` refuses, and what it leaves when it is killed. Whether samples are
+//! right, the sampler's own tests find out. `BEAMLINE_SAMPLED_ERL` names the command that starts OTP, as there.
 
-use std::process::{Command, Output};
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+
+use beamline_needs::{Need, skipped};
+use beamline_sampler::emulator::Emulator;
+use beamline_sampler::sampler::Target;
 
 fn beamline(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_beamline"))
@@ -63,4 +68,145 @@ fn the_doctor_says_yes_or_no() {
     let output = beamline(&["doctor", "4194305"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).starts_with("no: there is no process"));
+}
+
+/// A node of OTP that makes lists. It ends with this value.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a node and waits until it can be sampled; none where there is no OTP.
+fn node() -> Option<Node> {
+    let named = std::env::var("BEAMLINE_SAMPLED_ERL").unwrap_or_else(|_| "erl".to_owned());
+    let mut words = named.split_whitespace();
+    let program = words.next()?;
+    let eval = "F = fun F() -> lists:seq(1, 1000), F() end, F().";
+    let child = Command::new(program)
+        .args(words)
+        .args(["-noshell", "-eval", eval])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
+    let Ok(child) = child else {
+        let why = "there is no erl of OTP: BEAMLINE_SAMPLED_ERL names one";
+        skipped(Need::Emulator, why);
+        return None;
+    };
+    let mut node = Node(child);
+    let runs = |target: Target| {
+        let mut functions = target.code().functions();
+        functions.any(|of| &*of.module == "erl_eval")
+    };
+    while !Emulator::of(node.0.id())
+        .and_then(Target::of)
+        .is_ok_and(runs)
+    {
+        if node.0.try_wait().expect("it can be asked").is_some() {
+            let why = "the erl of the path starts no emulator";
+            skipped(Need::Emulator, why);
+            return None;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Some(node)
+}
+
+#[test]
+fn the_live_view_needs_a_terminal() {
+    let output = beamline(&["top", "no_such_node"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(error.contains("needs a terminal: use --once"), "{error}");
+}
+
+#[test]
+fn the_functions_of_a_node_are_printed_once() {
+    let Some(node) = node() else {
+        return;
+    };
+    let pid = node.0.id().to_string();
+    let arguments = [
+        "top", &pid, "--once", "--json", "--how", "stop", "--rate", "199",
+    ];
+    let output = beamline(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(json["pid"].to_string(), pid);
+    let functions = json["functions"].as_array().expect("a list");
+    let makes = functions.iter().find(|of| of["name"] == "lists:seq_loop/3");
+    let makes = makes.expect("the node makes lists");
+    assert!(makes["total"]["percent"].as_f64() > Some(30.0), "{makes}");
+    assert!(json["stopped"]["looks"].as_u64() >= json["samples"].as_u64());
+    assert_eq!(json["schedulers"][0]["name"], "scheduler 1");
+    let output = beamline(&["top", &pid, "--once", "--how", "stop", "--rate", "199"]);
+    let printed = text(&output.stdout);
+    assert!(printed.contains("lists:seq_loop/3"), "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 80));
+}
+
+/// A field of the status of each thread of a process.
+fn of_threads(pid: u32, field: &str) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let texts = tasks.flatten().filter_map(|task| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix(field))?;
+        Some(line.trim().to_owned())
+    });
+    texts.collect()
+}
+
+/// The processor time of a process, in ticks of user code.
+fn ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+    let ticks = fields.split_whitespace().nth(11);
+    ticks
+        .and_then(|ticks| ticks.parse().ok())
+        .expect("a number")
+}
+
+#[test]
+fn killed_in_the_middle_of_a_look_it_leaves_no_thread_standing() {
+    let Some(node) = node() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let pid = node.0.id();
+    let mut sampler = Command::new(env!("CARGO_BIN_EXE_beamline"))
+        .args([
+            "sample",
+            &pid.to_string(),
+            "--how",
+            "stop",
+            "--rate",
+            "5000",
+            "-o",
+        ])
+        .arg(folder.path().join("killed.samples"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let is_traced = || of_threads(pid, "TracerPid:").iter().any(|by| by != "0");
+    while !is_traced() {
+        assert_eq!(sampler.try_wait().expect("it can be asked"), None);
+    }
+    sampler.kill().expect("it runs");
+    sampler.wait().expect("it has ended");
+    assert!(!is_traced());
+    let states = of_threads(pid, "State:");
+    assert!(
+        !states.iter().any(|of| of.starts_with(['t', 'T'])),
+        "{states:?}"
+    );
+    // It goes on, or this does not end.
+    let before = ticks(pid);
+    while ticks(pid) == before {
+        std::thread::yield_now();
+    }
 }

@@ -204,7 +204,7 @@ impl Row {
 pub struct Stopped {
     /// So many times.
     pub looks: u64,
-    /// For so long altogether.
+    /// For so long altogether at most: the time counts from the request to stop.
     pub ns: u64,
 }
 
@@ -213,7 +213,7 @@ impl fmt::Display for Stopped {
         let each = self.ns / self.looks.max(1);
         write!(
             f,
-            "threads were stopped {} times, for {} each",
+            "threads were stopped {} times, for {} each at most",
             name::thousands(self.looks),
             name::time(each),
         )

@@ -104,7 +104,8 @@ struct Printed<'p> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
-    if !args.once && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+    let has_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if !args.once && !has_terminal {
         return Err("a live view needs a terminal: use --once, or beamline sample".into());
     }
     let stop = sample::interrupted()?;

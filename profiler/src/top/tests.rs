@@ -32,10 +32,10 @@ fn the_screen_shows_functions_processes_and_schedulers() {
         "70 samples in 1.000 s",
         "[Functions]  Processes   Schedulers    by own",
         "  OWN         TOTAL       FUNCTION",
-        " 42.9 ±11.3  85.7 ±8.1   m:f/1",
-        " 28.6 ±10.3  28.6 ±10.3  erlang:md5/1",
-        " 14.3 ±8.1   14.3 ±8.1   [runtime] schedule",
-        " 14.3 ±8.1   14.3 ±8.1   m:g/0",
+        " 42.9 ±11.3  85.7 ±8.2   m:f/1",
+        " 28.6 ±10.4  28.6 ±10.4  erlang:md5/1",
+        " 14.3 ±8.2   14.3 ±8.2   [runtime] schedule",
+        " 14.3 ±8.2   14.3 ±8.2   m:g/0",
         "  0.0 ±2.6   57.1 ±11.3  m:run/0",
         "Tab next table  s sort  / filter  Enter callers, callees  p pause  q quit",
     ];
@@ -46,7 +46,7 @@ fn the_screen_shows_functions_processes_and_schedulers() {
         [
             "SHARE        PROCESS                          MOST OFTEN IN",
             " 57.1 ±11.3  <0.10.0>                         m:f/1",
-            " 28.6 ±10.3  <0.11.0>                         erlang:md5/1",
+            " 28.6 ±10.4  <0.11.0>                         erlang:md5/1",
         ]
     );
     let schedulers = shown(&[KeyCode::Tab, KeyCode::Tab]);

@@ -99,7 +99,7 @@ fn what_stopping_cost_is_told() {
     let (looks, ns) = (2, 80_000);
     assert_eq!(sampled.stopped, Some(Stopped { looks, ns }));
     let text = sampled.shown(&profile, &View::default()).to_string();
-    let expect = "threads were stopped 2 times, for 40.00 µs each.";
+    let expect = "threads were stopped 2 times, for 40.00 µs each at most.";
     assert!(text.contains(expect), "{text}");
 }
 

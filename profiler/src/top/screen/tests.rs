@@ -89,8 +89,10 @@ fn no_line_is_wider_than_the_screen() {
     let mut model = second();
     let view = model.view(S);
     for table in Table::ALL {
-        let mut screen = Screen::default();
-        screen.table = table;
+        let mut screen = Screen {
+            table,
+            ..Screen::default()
+        };
         for size in [(80, 24), (20, 5), (1, 1), (0, 0)] {
             for line in screen.lines("a long head", &view, size) {
                 assert!(line.text.chars().count() <= size.0, "{line:?}");
