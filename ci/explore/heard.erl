@@ -3,7 +3,7 @@
 -behaviour(gen_server).
 -export([looked_up/0, looked_up_monitored/0, asked/0, asked_server/0, asked_server_in_time/0, cleaned_up/0, linked_and_told/0]).
 -export([limited/0, limited_and_flushed/0, limited_and_cancelled/0, tidied/0, tidied_or_ended/0, given_up_and_kept/0]).
--export([monitored_again/0, monitored_twice/0, asked_twice/0, given_up_when_gone/0]).
+-export([monitored_again/0, monitored_twice/0, told_and_monitored_again/0, asked_twice/0, given_up_when_gone/0]).
 -export([collected/0, collected_in_table/0, collected_linked/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -80,6 +80,15 @@ monitored_again() ->
 monitored_twice() ->
     Short = spawn(fun() -> receive after 100 -> ok end end),
     _ = monitor(process, Short),
+    Second = monitor(process, Short),
+    receive {'DOWN', Second, _, _, _} -> ok after 5 -> ok end.
+
+%% Who has a message of the process before: whether its end had come to the first monitor by then shows to nobody.
+told_and_monitored_again() ->
+    Me = self(),
+    Short = spawn(fun() -> Me ! told, receive never -> ok after 5 -> ok end end),
+    First = monitor(process, Short),
+    receive told -> demonitor(First, [flush]); {'DOWN', First, _, _, _} -> ok after 5 -> demonitor(First, [flush]) end,
     Second = monitor(process, Short),
     receive {'DOWN', Second, _, _, _} -> ok after 5 -> ok end.
 

@@ -20,6 +20,7 @@ fn an_end_is_heard_by_each_for_himself() {
         ("tidied", 3, None),
         ("monitored_again", 4, None),
         ("monitored_twice", 4, None),
+        ("told_and_monitored_again", 7, None),
         ("asked_twice", 21, None),
         ("given_up_when_gone", 4, None),
         ("tidied_or_ended", 3, Some(("exit", "timed_out"))),
@@ -63,7 +64,13 @@ fn late_time_outs_find_what_does_not_come_of_early_ones() {
 #[test]
 fn runs_by_chance_verify_an_exploration() {
     let Some(place) = programs() else { return };
-    for call in ["heard:asked", "heard:looked_up_monitored", "heard:limited"] {
+    for call in [
+        "heard:asked",
+        "heard:looked_up_monitored",
+        "heard:limited",
+        "heard:told_and_monitored_again",
+        "heard:asked_twice",
+    ] {
         let (output, json) = explore(&place, call, &["--verify", "200"]);
         assert_eq!(json["complete"], true, "{call}: {json}");
         let told = String::from_utf8_lossy(&output.stdout);

@@ -71,6 +71,8 @@ pub(super) struct Done {
     pub(super) strays: u64,
     /// All orders were run.
     pub(super) complete: bool,
+    /// About how many were not, where a limit has ended the search.
+    pub(super) left: Option<u64>,
     /// What was not turned around.
     pub(super) beyond: BTreeSet<String>,
     pub(super) time: Duration,
@@ -183,6 +185,8 @@ impl<'a> Search<'a> {
         let mut done = state.done;
         done.orders = orders;
         done.by_chance = state.drawn.is_some();
+        let left = state.explorer.orders_left().map(|left| left.ceil() as u64);
+        done.left = left.filter(|_| !state.is_all && !done.by_chance);
         done.complete = state.is_all && done.strays == 0 && done.beyond.is_empty();
         if let Some(worker) = workers.first_mut() {
             worker.deadline = None;
@@ -272,7 +276,7 @@ impl<'a> Search<'a> {
             Err(error) => return state.fails(job, error),
         };
         match &answer.end {
-            End::Astray(who, _) if job.is_turned(&run, *who) => {
+            End::Astray(..) if answer.refuse.iter().any(|who| job.is_turned(&run, *who)) => {
                 state.explorer.was_impossible(job);
                 state.done.impossible += 1;
                 return;

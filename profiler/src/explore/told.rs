@@ -30,6 +30,9 @@ pub(super) fn table(what: &str, done: &Done, files: &[PathBuf]) -> Result<(), St
             (false, false) => "not all there are",
         }
     );
+    if let Some(left) = done.left {
+        let _ = writeln!(out, "about {} orders are left (estimate)", rounded(left));
+    }
     if done.verified > 0 {
         let _ = writeln!(
             out,
@@ -54,6 +57,13 @@ pub(super) fn table(what: &str, done: &Done, files: &[PathBuf]) -> Result<(), St
     report::print(&out)
 }
 
+/// An estimate has two digits.
+fn rounded(number: u64) -> String {
+    let digits = number.checked_ilog10().unwrap_or(0);
+    let unit = 10u64.pow(digits.saturating_sub(1));
+    thousands((number / unit).saturating_mul(unit))
+}
+
 #[derive(Serialize)]
 struct File<'a> {
     schema: &'static str,
@@ -64,6 +74,7 @@ struct File<'a> {
     impossible: u64,
     strays: u64,
     complete: bool,
+    orders_left: Option<u64>,
     not_explored: Vec<&'a str>,
     time_ns: u64,
     findings: Vec<FindingJson<'a>>,
@@ -90,6 +101,7 @@ pub(super) fn json(done: &Done, files: &[PathBuf]) -> String {
         impossible: done.impossible,
         strays: done.strays,
         complete: done.complete,
+        orders_left: done.left,
         not_explored: done.beyond.iter().map(String::as_str).collect(),
         time_ns: u64::try_from(done.time.as_nanos()).unwrap_or(u64::MAX),
         findings: findings.map(|(finding, file)| of(finding, file)).collect(),

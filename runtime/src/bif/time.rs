@@ -277,9 +277,7 @@ fn start_timer<'p>(
 fn cancel(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
     explored::looks_for_timer(p, reference)?;
     let left = user_timers::cancel(reference);
-    if left.is_some() {
-        explored::timer_is_cancelled(reference);
-    }
+    explored::cancels_timer(reference, left.is_some());
     Ok(left)
 }
 

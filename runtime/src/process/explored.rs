@@ -28,8 +28,8 @@ pub(in crate::process) use endings::{Endings, is_ended};
 pub(in crate::process) use info::gives_up_names;
 pub(crate) use info::{Info, asks_info, sets};
 pub(crate) use timers::{
-    Timer, go_off_for_nobody, is_timer, looks_for_timer, may_start_timer, receiver_of_timer,
-    starts_timer, tell_timers_left, timer_is_cancelled,
+    Timer, cancels_timer, go_off_for_nobody, is_timer, looks_for_timer, may_start_timer,
+    receiver_of_timer, starts_timer, tell_timers_left,
 };
 pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
 pub(crate) use traps::{all_trapping, is_to_trap, looks_for_exiting};
@@ -104,6 +104,8 @@ pub(crate) struct Kept {
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
     pub(crate) astray: Option<(Pid, String)>,
+    /// Who had all for its last receive of the prefix, and made it otherwise.
+    pub(crate) refuses: Option<Pid>,
     /// What of processes others were told, and what was set: which is nothing that is turned around.
     settings: info::Settings,
     /// Processes that have given up their names as they end.
@@ -346,10 +348,11 @@ pub(super) fn ends(p: &Process) {
     kept(|kept| kept.exits.push((p.pid(), reason)));
 }
 
-/// A process goes another way than the prefix.
-pub(super) fn goes_astray(pid: Pid, line: String) {
+/// A process goes another way than the prefix: with its last receive of it, for which it had all (`refuses`), or elsewhere.
+pub(super) fn goes_astray(pid: Pid, refuses: bool, line: String) {
     kept(|kept| {
         kept.astray.get_or_insert((pid, line));
+        kept.refuses = kept.refuses.or(refuses.then_some(pid));
     });
     IS_OVER.store(true, Ordering::Relaxed);
 }

@@ -290,8 +290,10 @@ impl Plan {
                 Some(Setting::Monitor(number)) => *monitor == Some(number),
                 None => {
                     let of = of.and_then(|pid| self.index(pid));
-                    // A name that nobody has any more tells of nobody.
-                    told.exit == *is_exit && (of == told.of || of.is_none() && *is_gone)
+                    // What a monitor tells of an end is another thing than that a later one finds nobody. A name that
+                    // nobody has any more tells of nobody.
+                    let is_same = of == told.of && (*is_exit || told.gone == *is_gone);
+                    told.exit == *is_exit && (is_same || of.is_none() && *is_gone)
                 }
             },
             (Message::Sent { .. }, Source::Timer(_) | Source::Told { .. })
@@ -721,13 +723,14 @@ impl Process {
             return;
         };
         let me = follows.cursor.process;
+        let refuses = follows.cursor.refuses(&plan.trace.processes[me].steps);
         follows.cursor.finish();
         follows.accesses.finish(&plan.accesses);
         drop(follows);
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");
         if explored::is_on() {
-            return explored::goes_astray(self.pid(), line);
+            return explored::goes_astray(self.pid(), refuses, line);
         }
         plan.cannot_follow(&[format!("{line}; {}", self.place())]);
     }

@@ -14,11 +14,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
 use super::super::{Access, Message, RACES_MAX, Signal, Step, Trace};
-use super::Run;
 use super::choices::{Beginning, Choice, Choices, Did};
 use super::saw::{Made, Saw};
+use super::{Run, Traps};
 use kills::{Fate, count};
-use lines::{Lines, add_gone, lines, untold};
+use lines::{Lines, add_gone, is_unlinked, lines, untold};
 use turned::did;
 
 /// A receive, an access or an end, and what could have been done instead.
@@ -113,6 +113,10 @@ impl<'r> Analysis<'r> {
                 causes.tells_gone(one.to, one.told.number, known);
             }
         }
+        let never: Vec<bool> = untold
+            .iter()
+            .map(|one| is_unlinked(run, &causes, one))
+            .collect();
         let saw = saw(run, causes.seen.order());
         let mut lines = lines(run, &untold, &causes);
         add_gone(run, &untold, &mut lines, &mut causes);
@@ -123,7 +127,11 @@ impl<'r> Analysis<'r> {
             takers,
             limits: untold
                 .into_iter()
-                .filter_map(|untold| Some(((untold.to, untold.message()), untold.until?)))
+                .zip(never)
+                .filter_map(|(untold, never)| {
+                    let until = if never { Some(0) } else { untold.until };
+                    Some(((untold.to, untold.message()), until?))
+                })
                 .chain(
                     run.flushed
                         .iter()
@@ -331,6 +339,7 @@ impl<'r> Analysis<'r> {
             if there.received < at.step
                 || there.delivered < at.passed
                 || self.is_too_late(at, *message)
+                || self.is_before_trapping(at, *message)
             {
                 continue;
             }
@@ -350,6 +359,18 @@ impl<'r> Analysis<'r> {
                 instead: Instead::Takes(*message),
             });
         }
+    }
+
+    /// Whether a message is an exit signal that would have ended the process: it had not begun to trap exits.
+    fn is_before_trapping(&self, at: At, message: Message) -> bool {
+        let begins = |traps: &Traps<usize>| {
+            let (of, number) = (at.process, traps.access);
+            let place = self.accesses.get(&Access { of, number });
+            let is_before = number == 0 || place.is_some_and(|place| *place < at.step);
+            traps.by == at.process && traps.traps && is_before
+        };
+        let is_exit = matches!(message, Message::Told(told) if told.exit);
+        is_exit && !self.run.traps.iter().any(begins)
     }
 
     /// Whether its monitor has been given up.
@@ -413,11 +434,14 @@ fn choices_of(
     let trace = &run.trace;
     let mut all = Vec::new();
     let steps = &trace.processes[process].steps;
+    let mut receives = 0;
     for (step, made) in steps.iter().enumerate() {
+        let nth = receives;
+        receives += u32::from(matches!(made, Step::Receive(_) | Step::Timeout));
         let did = match *made {
             Step::Timeout => Did::TimedOut,
             Step::Exit(Some(signal)) => Did::Ended(signal, count(&steps[..step])),
-            Step::Receive(message) => did(trace, process, message),
+            Step::Receive(message) => did(run, process, nth, message),
             Step::Accesses(number) => {
                 let of = process;
                 match saw.get(&Access { of, number }) {

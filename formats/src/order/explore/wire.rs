@@ -184,6 +184,8 @@ pub struct Answer {
     pub drawn: u64,
     /// The functions that were compiled in it.
     pub compiled: Vec<Function>,
+    /// Who had all for its last receive of the prefix, and did not make it so.
+    pub refuse: Vec<u64>,
     /// How it ended.
     pub end: End,
 }

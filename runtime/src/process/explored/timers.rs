@@ -178,9 +178,13 @@ pub(in crate::process) fn falls_due(reference: RefNumbers) -> bool {
     found.is_some()
 }
 
-/// A timer has been cancelled by a call: nobody is to be told of its end.
-pub(crate) fn timer_is_cancelled(reference: RefNumbers) {
-    timer_of(reference, |timer| timer.is_cancelled = true);
+/// A timer has been cancelled by a call, which has found it or not: nobody is to be told of its end. One whose receiver has
+/// ended is not found, but it was to go off, and its receiver would not have been told either.
+pub(crate) fn cancels_timer(reference: RefNumbers, was_there: bool) {
+    timer_of(reference, |timer| {
+        let has_ended = |receiver: Pid| !exists(receiver);
+        timer.is_cancelled |= was_there || timer.receiver.process().is_some_and(has_ended);
+    });
 }
 
 /// `p` has ended: if it is a timer, it goes off.

@@ -137,6 +137,14 @@ impl Cursor {
         self.step = next_own(steps, self.step + 1);
     }
 
+    /// Whether its last step is a receive that it has not made, or has made otherwise, although all had come that was to come
+    /// before: this receive cannot do that.
+    pub(super) fn refuses(&self, steps: &[Recorded]) -> bool {
+        let next = self.next(steps);
+        let is_receive = matches!(next, Some(Recorded::Receive(_) | Recorded::Timeout));
+        is_receive && self.due(steps).is_none() && next_own(steps, self.step + 1) == steps.len()
+    }
+
     pub(super) fn turn(&self, steps: &[Recorded]) -> Turn {
         if self.due(steps).is_some() {
             return Turn::Due;

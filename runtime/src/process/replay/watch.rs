@@ -65,6 +65,8 @@ pub(crate) struct Waiting {
     process: usize,
     /// The one that it waits for, if for one.
     on: Option<usize>,
+    /// It has all for its last receive of what it follows, and does not make it.
+    pub(crate) refuses: bool,
     pub(crate) line: String,
 }
 
@@ -144,6 +146,7 @@ impl Process {
             says_most: true,
             process: self.follows()?.cursor.process,
             on,
+            refuses: false,
             line,
         })
     }
@@ -156,6 +159,7 @@ impl Process {
             says_most: true,
             process,
             on: None,
+            refuses: false,
             line: format!("{name} has come to its end, and waits to be given a table or a name"),
         })
     }
@@ -183,6 +187,7 @@ impl Process {
             says_most: !follows.held.is_empty(),
             process: me,
             on,
+            refuses: follows.cursor.refuses(steps),
             line: format!("{} {expected}{held}", plan.name(me)),
         })
     }

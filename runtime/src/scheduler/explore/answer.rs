@@ -23,7 +23,7 @@ pub(super) fn of(end: End) -> Answer {
         explored::is_beyond(PROGRAMS);
     }
     explored::tell_timers_left();
-    let unfinished = tell_rest();
+    let (unfinished, mut refuse) = tell_rest();
     let place = |pid: &Pid| with_resting(*pid, place_of);
     let mut alive = explored::with_alive(|alive| alive.iter().copied().collect::<Vec<_>>());
     alive.sort_unstable_by_key(|pid| pid.0);
@@ -36,6 +36,7 @@ pub(super) fn of(end: End) -> Answer {
     let watches = watches(&kept);
     let exit_calls = exit_calls(&kept);
     let astray = kept.astray.clone().or(unfinished);
+    refuse.extend(kept.refuses.map(word));
     let end = how_it_ended(end, astray, lacks_accesses);
     let mut names = Names::default();
     let records = kept.told.iter().filter_map(|(pid, told)| {
@@ -80,6 +81,7 @@ pub(super) fn of(end: End) -> Answer {
         beyond: kept.beyond,
         drawn: turns::drawn(),
         compiled: kept.compiled.into_iter().map(named).collect(),
+        refuse,
         end,
     }
 }
@@ -111,17 +113,21 @@ fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -
     }
 }
 
-/// Has all processes tell what they have not told yet. The first one that still has to do something of what it follows; and
-/// what of all of them says most of what is wrong.
-fn tell_rest() -> Option<(Pid, String)> {
+/// Has all processes tell what they have not told yet. The first one that still has to do something of what it follows, and
+/// what of all of them says most of what is wrong; and those that refuse their last receive.
+fn tell_rest() -> (Option<(Pid, String)>, Vec<u64>) {
     let mut all = Vec::new();
     each_resting(|process| {
         process.tell_untold();
         all.extend(process.unfinished().map(|it| (process.pid(), it)));
     });
-    let first = all.first()?.0;
+    let refuse = all.iter().filter(|(_, waiting)| waiting.refuses);
+    let refuse = refuse.map(|(pid, _)| word(*pid)).collect();
+    let Some(first) = all.first().map(|(pid, _)| *pid) else {
+        return (None, refuse);
+    };
     all.sort_by_key(|(_, waiting)| !waiting.says_most);
-    Some((first, all.swap_remove(0).1.line))
+    (Some((first, all.swap_remove(0).1.line)), refuse)
 }
 
 /// Who was to be told of whose end.

@@ -139,6 +139,31 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     all
 }
 
+/// Whether a message would tell of the end of a process to which the receiver had given up its link before: then it never comes.
+pub(super) fn is_unlinked(run: &Run, causes: &Causes, one: &Untold) -> bool {
+    let Some(of) = one.told.of.filter(|_| one.told.exit && one.cause.is_none()) else {
+        return false;
+    };
+    let place = |of, number| {
+        let mut order = causes.seen.order().iter();
+        order.position(|other| *other == Access { of, number })
+    };
+    let last = run.trace.processes[of].steps.iter().rev();
+    let mut last = last.filter_map(|step| match step {
+        Step::Accesses(number) => Some(*number),
+        _ => None,
+    });
+    let Some(end) = last.next().and_then(|number| place(of, number)) else {
+        return false;
+    };
+    let is_of = |it: &&Watch<usize>| it.is_link && (it.by, it.whom) == (one.to, of);
+    let mut links = run.watches.iter().filter(is_of);
+    links.all(|link| {
+        let given_up = link.unlinks.and_then(|number| place(one.to, number));
+        given_up.is_some_and(|given_up| given_up < end)
+    })
+}
+
 /// Adds what would have told processes of names that nobody has, where a signal that had come before ended them.
 pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
     let mut next = FxHashMap::<usize, u32>::default();

@@ -5,9 +5,9 @@ use rustc_hash::FxHashSet;
 use super::super::super::accesses::To;
 use super::super::super::races::join;
 use super::super::super::{Access, Message, Step, Trace};
-use super::super::Watch;
 use super::super::choices::{Beginning, Choice, Choices, Did};
 use super::super::saw::{Made, Saw};
+use super::super::{Run, Watch};
 use super::kills::count;
 use super::{Analysis, Instead, Turn, places};
 
@@ -78,7 +78,7 @@ impl Analysis<'_> {
         let slot = (turn.process, before.count() as u32);
         let did = match turn.instead {
             Instead::TimesOut => Did::TimedOut,
-            Instead::Takes(message) => self.would_do(turn.process, message),
+            Instead::Takes(message) => self.would_do(turn, message),
             Instead::Precedes(number, ..) => {
                 let of = turn.process;
                 Did::Saw(self.saw_before(ends, Access { of, number }))
@@ -91,10 +91,14 @@ impl Analysis<'_> {
 
     /// A message that may not have come in this run, as [`did`] says it of the run in which it has: what its line has before
     /// comes before.
-    fn would_do(&self, process: usize, message: Message) -> Did {
-        let line = self.lines[process].get(&message.sender());
-        let line = line.into_iter().flatten();
-        did_behind(line.take_while(|other| **other != message), message)
+    fn would_do(&self, turn: &Turn, message: Message) -> Did {
+        let line = self.lines[turn.process].get(&message.sender());
+        let before = line.into_iter().flatten();
+        let before = before.take_while(|other| **other != message);
+        did_behind(
+            before.filter(|other| !self.is_dropped_before(turn, **other)),
+            message,
+        )
     }
 
     /// What an access comes after that is made when each process has made its steps up to an end.
@@ -346,14 +350,19 @@ fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
     all
 }
 
-/// A message that has come, by what is the same in every run: those that tell the same of a process are counted.
-pub(super) fn did(trace: &Trace, receiver: usize, message: Message) -> Did {
-    let steps = trace.processes[receiver].steps.iter();
+/// A message that a process took in its receive of this number, by what is the same in every run: those that tell the same of
+/// a process are counted, but none that was dropped by then, as nobody sees whether that one has come.
+pub(super) fn did(run: &Run, receiver: usize, nth: u32, message: Message) -> Did {
+    let steps = run.trace.processes[receiver].steps.iter();
     let before = steps.map_while(|step| match step {
-        Step::Deliver(other) => (*other != message).then_some(Some(other)),
+        Step::Deliver(other) => (other != &message).then_some(Some(other)),
         _ => Some(None),
     });
-    did_behind(before.flatten(), message)
+    let is_dropped = |other: &&Message| {
+        let until = run.flushed.get(&(receiver, **other));
+        until.is_some_and(|until| nth >= *until)
+    };
+    did_behind(before.flatten().filter(|it| !is_dropped(it)), message)
 }
 
 /// A message, by what is the same in every run, which comes behind these.
