@@ -40,7 +40,7 @@ fn anchor() -> Anchor {
 }
 
 /// The id that recordings have for a process.
-fn id(pid: Pid) -> Id {
+pub(crate) fn id(pid: Pid) -> Id {
     let (number, serial) = pid.numbers();
     Id::Process(serial << 28 | number)
 }

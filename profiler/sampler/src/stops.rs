@@ -213,12 +213,10 @@ impl Stops {
         let all = threads.into_iter().zip(glances);
         let mut found = Vec::new();
         for (thread, glance) in all {
-            found.extend(
-                u32::try_from(thread.tid)
-                    .ok()
-                    .map(|tid| (tid, glance.clone())),
-            );
-            if glance != Glance::Ended {
+            let is_there = glance != Glance::Ended;
+            let tid = u32::try_from(thread.tid).ok();
+            found.extend(tid.map(|tid| (tid, glance)));
+            if is_there {
                 self.threads.push(thread);
             }
         }

@@ -281,7 +281,7 @@ impl<'a> Search<'a> {
                 state.done.impossible += 1;
                 return;
             }
-            End::Astray(_, line) => return state.fails(job, format!("what decides that {line}")),
+            End::Astray(line) => return state.fails(job, format!("what decides that {line}")),
             _ => {}
         }
         match state.explorer.has_run(job, &run, is_left_out) {
@@ -577,7 +577,7 @@ fn finds(
     wanted: &Wanted,
 ) -> Result<Still, String> {
     let answer = worker.run(prefix, None)?;
-    if let End::Astray(_, line) = &answer.end {
+    if let End::Astray(line) = &answer.end {
         return Ok(Still::Astray(line.clone()));
     }
     if let End::Crashed(how) = &answer.end {

@@ -4,14 +4,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use beamline_formats::name;
-use beamline_formats::ring::{Share, Stopped};
+use beamline_formats::ring::{Id, Share, Stopped};
 use beamline_sampler::emulator::{Thread, ThreadKind};
 use beamline_sampler::sampler::{Named, Told};
 use beamline_sampler::stack::{self, Frame, Look};
 use serde::{Serialize, Serializer};
 
-/// The two numbers of a pid.
-pub(super) type Pid = (u64, u64);
+use crate::samples::id;
 
 /// What a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -67,7 +66,7 @@ pub(super) struct Seen {
     /// What it did.
     pub(super) does: Does,
     /// The process it ran for.
-    pub(super) process: Option<Pid>,
+    pub(super) process: Option<Id>,
     /// Its functions, the newest first.
     pub(super) stack: Rc<[u32]>,
 }
@@ -82,7 +81,7 @@ pub(super) struct Model {
     samples: VecDeque<Seen>,
     names: Vec<String>,
     known: HashMap<String, u32>,
-    processes: HashMap<Pid, String>,
+    processes: HashMap<Id, String>,
     threads: Vec<(u32, String)>,
     lost: u64,
     stopped: Stopped,
@@ -167,10 +166,6 @@ fn thread_name(thread: &Thread) -> String {
     }
 }
 
-fn pid_text((number, serial): Pid) -> String {
-    format!("<0.{number}.{serial}>")
-}
-
 fn frame_text(frame: &Frame) -> String {
     match frame {
         Frame::Erlang {
@@ -243,7 +238,7 @@ impl Model {
                     at_ns: *time_ns,
                     tid: thread.tid,
                     does: Does::of(look),
-                    process: look.pid().map(|pid| pid.numbers()),
+                    process: look.pid().map(id),
                     stack: stack.into(),
                 });
             }
@@ -256,15 +251,15 @@ impl Model {
     }
 
     fn process(&mut self, named: &Named) {
-        let pid = named.pid.numbers();
+        let id = id(named.pid);
         let initial = named.initial.as_ref().map(|(module, name, arity)| {
             let called = name::mfa(module, name, u32::from(*arity));
-            format!("{} {called}", pid_text(pid))
+            format!("{id} {called}")
         });
         let registered = named.registered.as_ref();
-        let registered = registered.map(|name| format!("{} {name}", pid_text(pid)));
+        let registered = registered.map(|name| format!("{id} {name}"));
         if let Some(text) = registered.or(initial) {
-            self.processes.insert(pid, text);
+            self.processes.insert(id, text);
         }
     }
 
@@ -305,8 +300,7 @@ impl Model {
                 counts.entry(*newest).or_default().0 += 1;
             }
             let each: HashSet<u32> = seen.stack.iter().copied().collect();
-            let numbers: Vec<u32> = each.into_iter().collect();
-            for number in numbers {
+            for number in each {
                 counts.entry(number).or_default().1 += 1;
             }
         }
@@ -326,16 +320,16 @@ impl Model {
 
     fn processes(&self) -> Vec<Process> {
         let all = self.samples.len() as u64;
-        let mut counts: HashMap<Option<Pid>, HashMap<u32, u64>> = HashMap::new();
+        let mut counts: HashMap<Option<Id>, HashMap<u32, u64>> = HashMap::new();
         for seen in &self.samples {
             let of = counts.entry(seen.process).or_default();
             let newest = seen.stack.first().copied().unwrap_or(u32::MAX);
             *of.entry(newest).or_default() += 1;
         }
-        let rows = counts.into_iter().map(|(pid, of)| {
+        let rows = counts.into_iter().map(|(id, of)| {
             let most = of.iter().max_by_key(|(number, count)| (**count, **number));
             Process {
-                name: pid.map_or("(no process)".to_owned(), |pid| self.process_text(pid)),
+                name: id.map_or("(no process)".to_owned(), |id| self.process_text(id)),
                 share: Share::of(of.values().sum(), all),
                 function: most.map_or("", |(number, _)| self.name(*number)).to_owned(),
             }
@@ -348,9 +342,9 @@ impl Model {
         rows
     }
 
-    fn process_text(&self, pid: Pid) -> String {
-        let known = self.processes.get(&pid).cloned();
-        known.unwrap_or_else(|| pid_text(pid))
+    fn process_text(&self, id: Id) -> String {
+        let known = self.processes.get(&id).cloned();
+        known.unwrap_or_else(|| id.to_string())
     }
 
     fn schedulers(&self, span_ns: u64) -> Vec<Scheduler> {

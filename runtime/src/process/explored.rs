@@ -103,7 +103,7 @@ pub(crate) struct Kept {
     /// What the call returned.
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
-    pub(crate) astray: Option<(Pid, String)>,
+    pub(crate) astray: Option<String>,
     /// Who had all for its last receive of the prefix, and made it otherwise.
     pub(crate) refuses: Option<Pid>,
     /// What of processes others were told, and what was set: which is nothing that is turned around.
@@ -351,7 +351,7 @@ pub(super) fn ends(p: &Process) {
 /// A process goes another way than the prefix: with its last receive of it, for which it had all (`refuses`), or elsewhere.
 pub(super) fn goes_astray(pid: Pid, refuses: bool, line: String) {
     kept(|kept| {
-        kept.astray.get_or_insert((pid, line));
+        kept.astray.get_or_insert(line);
         kept.refuses = kept.refuses.or(refuses.then_some(pid));
     });
     IS_OVER.store(true, Ordering::Relaxed);

@@ -66,7 +66,7 @@ struct Slot {
 const OWN: u32 = u32::MAX;
 
 /// Attached words as a slot holds them.
-fn attached(words: usize) -> u32 {
+fn attached_words(words: usize) -> u32 {
     u32::try_from(words).unwrap_or(OWN).min(OWN - 1)
 }
 
@@ -235,7 +235,7 @@ impl Mailbox {
     ) {
         self.push_attached(message, mark, priority);
         if let Some(slot) = self.queue.back_mut() {
-            slot.attached_words = attached(words);
+            slot.attached_words = attached_words(words);
         }
         self.unlooked_for += 1;
     }
@@ -256,7 +256,7 @@ impl Mailbox {
         if let Some(slot) = self.queue.get_mut(save) {
             heap.copy_in_place(&mut slot.message, words);
             heap.claim_later(words);
-            slot.attached_words = attached(words);
+            slot.attached_words = attached_words(words);
             self.attached = self.attached.max(save + 1);
         }
     }
@@ -316,7 +316,7 @@ impl Mailbox {
             self.attached = self.attached.max(save + 1);
             let words = slot.message.words();
             if words != 0 {
-                slot.attached_words = attached(slot.attached_words as usize + words);
+                slot.attached_words = attached_words(slot.attached_words as usize + words);
             }
             heap.claim_later(words);
             heap.attach_in_place(&mut slot.message);

@@ -8,9 +8,12 @@ const LINE = 22;
 const PROCESS_LANE = 88;
 const LABEL_LANE = 150;
 const INNER_LANE = 62;
+const CALLS_TITLE = "Calls by the time to their answer";
+
+// As much of a message as a row of a list has room for.
+const shorten = (words) => (words.length > 100 ? `${words.slice(0, 99)}…` : words);
 
 // Keys with counts, those counted most first.
-const shorten = (words) => (words.length > 100 ? `${words.slice(0, 99)}…` : words);
 const byCount = (counts) => [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 
 function countOf(all, keys) {
@@ -365,12 +368,14 @@ function makeMessages() {
     view.element.focus();
   }
 
+  // The calls of the stretch that were answered.
+  const answered = () => Array.from(messages.at, (_, at) => at).filter((at) => pairs.reply[at] >= 0 && isInShown(messages.at[at], messages.at[at]));
+
   // Of each process that answers calls, how many and how fast.
   function answerTable() {
     const servers = new Map();
-    pairs.reply.forEach((reply, at) => {
-      if (reply < 0 || !isInShown(messages.at[at], messages.at[at])) return;
-      const key = messages.to[at] || messages.from[reply];
+    answered().forEach((at) => {
+      const key = messages.to[at] || messages.from[pairs.reply[at]];
       if (!servers.has(key)) servers.set(key, []);
       servers.get(key).push(answerNs(at));
     });
@@ -385,7 +390,7 @@ function makeMessages() {
     ], rows.slice(0, 20))];
   }
 
-  // Calls and what they wait for, each a row: sorted by the time to the answer, by the process, or by the message.
+  // Each call a row, the one that waited longest for its answer first.
   function callList() {
     const columns = [
       ["Answer after", (at) => time(answerNs(at)), "number", answerNs],
@@ -394,7 +399,7 @@ function makeMessages() {
       ["To", toText, "name", toText],
       ["Message", (at) => make("button", { type: "button", onclick: () => go.message(at) }, shorten(text(messages.text[at]))), "name", (at) => text(messages.text[at])],
     ];
-    return makeList("calls", "Calls by the time to their answer", columns, (at) => `${laneText(messages.from[at])} ${toText(at)} ${text(messages.text[at])}`, 0);
+    return makeList("calls", CALLS_TITLE, columns, (at) => `${laneText(messages.from[at])} ${toText(at)} ${text(messages.text[at])}`, 0);
   }
 
   function goTo(index) {
@@ -481,22 +486,23 @@ function makeMessages() {
 
   const answers = make("div");
   const calls = pairs.has ? callList() : null;
-  const fillCalls = () => calls?.fill(Array.from(messages.at, (_, at) => at).filter((at) => pairs.reply[at] >= 0 && isInShown(messages.at[at], messages.at[at])));
+  const fillAnswers = () => {
+    answers.replaceChildren(...answerTable());
+    calls?.fill(answered());
+  };
   callsOnly.addEventListener("change", () => only(state.process, state.label));
   follow((what) => {
     if (what !== "stretch") return;
     only(state.process, state.label);
-    answers.replaceChildren(...answerTable());
-    fillCalls();
+    fillAnswers();
   });
   fillSelects();
-  answers.replaceChildren(...answerTable());
-  fillCalls();
+  fillAnswers();
   const chooseLabels = hasLabels ? [make("label", {}, "Lanes ", laneSelect), make("label", {}, "Label ", labelSelect)] : [];
   body.append(
     make("div", { class: "tools" }, make("label", {}, "Search ", search), ...chooseLabels, make("label", {}, "Process ", select),
       ...(pairs.has ? [make("label", {}, callsOnly, "Calls and answers only")] : []), found),
-    view.element, detail, answers, ...(calls === null ? [] : [make("h3", {}, "Calls by the time to their answer"), calls.element]));
+    view.element, detail, answers, ...(calls === null ? [] : [make("h3", {}, CALLS_TITLE), calls.element]));
   go.message = (at) => {
     [state.process, state.label] = [0, 0];
     [select.value, labelSelect.value] = ["0", "0"];

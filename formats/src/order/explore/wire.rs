@@ -310,8 +310,8 @@ pub enum End {
     /// Nothing could go on.
     #[default]
     Quiet,
-    /// A process did another step than the prefix has, or waited for one that never came: its number, and a line.
-    Astray(u64, String),
+    /// A process did another step than the prefix has, or waited for one that never came: a line.
+    Astray(String),
     /// It had more reductions than it may have.
     Livelock,
     /// It halted the emulator, with this code.

@@ -31,7 +31,7 @@ pub(crate) fn see(model: &mut Model, at_ns: u64, tid: u32, does: Does, stack: &[
         at_ns,
         tid,
         does,
-        process: (does != Does::Runtime).then_some((u64::from(tid), 0)),
+        process: (does != Does::Runtime).then_some(Id::Process(u64::from(tid))),
         stack: stack.into(),
     });
 }

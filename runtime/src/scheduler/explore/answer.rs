@@ -102,20 +102,19 @@ fn pairs(all: &[(Pid, Pid)]) -> Vec<(u64, u64)> {
 }
 
 /// How a run has ended that a process could not follow, or in which accesses wait for others.
-fn how_it_ended(end: End, astray: Option<(Pid, String)>, lacks_accesses: bool) -> End {
+fn how_it_ended(end: End, astray: Option<String>, lacks_accesses: bool) -> End {
     match (end, astray) {
-        (End::Quiet | End::Halted(_), Some((pid, line))) => End::Astray(word(pid), line),
-        (End::Quiet | End::Halted(_), None) if lacks_accesses => End::Astray(
-            0,
-            "processes wait with their accesses to what they share".to_owned(),
-        ),
+        (End::Quiet | End::Halted(_), Some(line)) => End::Astray(line),
+        (End::Quiet | End::Halted(_), None) if lacks_accesses => {
+            End::Astray("processes wait with their accesses to what they share".to_owned())
+        }
         (end, _) => end,
     }
 }
 
-/// Has all processes tell what they have not told yet. The first one that still has to do something of what it follows, and
-/// what of all of them says most of what is wrong; and those that refuse their last receive.
-fn tell_rest() -> (Option<(Pid, String)>, Vec<u64>) {
+/// Has all processes tell what they have not told yet. What of those that still have to do something of what they follow says
+/// most of what is wrong; and those that refuse their last receive.
+fn tell_rest() -> (Option<String>, Vec<u64>) {
     let mut all = Vec::new();
     each_resting(|process| {
         process.tell_untold();
@@ -123,11 +122,10 @@ fn tell_rest() -> (Option<(Pid, String)>, Vec<u64>) {
     });
     let refuse = all.iter().filter(|(_, waiting)| waiting.refuses);
     let refuse = refuse.map(|(pid, _)| word(*pid)).collect();
-    let Some(first) = all.first().map(|(pid, _)| *pid) else {
-        return (None, refuse);
-    };
-    all.sort_by_key(|(_, waiting)| !waiting.says_most);
-    (Some((first, all.swap_remove(0).1.line)), refuse)
+    let most = all
+        .into_iter()
+        .min_by_key(|(_, waiting)| !waiting.says_most);
+    (most.map(|(_, waiting)| waiting.line), refuse)
 }
 
 /// Who was to be told of whose end.
