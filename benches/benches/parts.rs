@@ -5,11 +5,10 @@
 use std::hint::spin_loop;
 use std::time::Duration;
 
-use beamline_formats::chance;
 use beamline_runtime::process::{self, SpawnOptions};
-use beamline_runtime::start;
 use beamline_runtime::term::{Atom, Pid, Term};
-use beamline_runtime::{Kinds, Mfa, Pattern, Session, Switch, make_current, prepare};
+use beamline_runtime::{Kinds, Mfa, Pattern, Session, Switch, make_current, prepare, start};
+use beamline_settings::chance;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// Functions of the workload, with what one of their rounds is.

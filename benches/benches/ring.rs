@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use beamline_formats::chance;
 use beamline_formats::ring::{
     Anchor, Clock, Description, Event, Id, NameId, Recording, Ring, RingOptions, Segment, WhenFull,
 };
+use beamline_settings::chance;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Records that are read at once.

@@ -184,7 +184,13 @@ fn has_unsafe(text: &str) -> bool {
 
 /// The sources of the product, but for tests.
 fn sources() -> impl Iterator<Item = (String, String)> {
-    let folders = ["formats/src/", "profiler/src/"];
+    let folders = [
+        "formats/settings/src/",
+        "formats/src/",
+        "formats/orders/src/",
+        "formats/reports/src/",
+        "profiler/src/",
+    ];
     let files = files().into_iter();
     files.filter(move |(name, _)| {
         let is_test = name.ends_with("tests.rs") || name.contains("/tests/");

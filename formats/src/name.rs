@@ -59,7 +59,7 @@ fn is_name_char(c: char) -> bool {
 }
 
 /// Reads an atom, or a name of Elixir, from behind its first quote; gives what follows the last.
-pub(crate) fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
+pub fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut chars = text.chars();
     loop {
@@ -126,13 +126,13 @@ const SEMICOLON: &str = "\\x{3b}";
 
 /// The frame of a folded stack that has this name. Each is in one line.
 #[must_use]
-pub(crate) fn frame(name: &str) -> String {
+pub fn frame(name: &str) -> String {
     name.replace(';', SEMICOLON).replace(['\n', '\r'], " ")
 }
 
 /// The names in a text of such frames. A backslash before another one is that of a name.
 #[must_use]
-pub(crate) fn of_frames(text: &str) -> Cow<'_, str> {
+pub fn of_frames(text: &str) -> Cow<'_, str> {
     if !text.contains(SEMICOLON) {
         return text.into();
     }
@@ -161,7 +161,7 @@ pub fn thousands(number: u64) -> String {
 
 /// A number in groups of three digits.
 #[must_use]
-pub(crate) fn grouped(number: u64, separator: char) -> String {
+pub fn grouped(number: u64, separator: char) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -187,7 +187,7 @@ pub fn stable(module: &str) -> &str {
 }
 
 /// Writes a function's name as Elixir does behind the dot; what has a `*` is in quotes.
-pub(crate) fn elixir_function(text: &str) -> String {
+pub fn elixir_function(text: &str) -> String {
     // `*` would be any part of a name.
     let is_operator = text.chars().all(|c| "+-/=!<>&|~^@.\\".contains(c));
     let name = text.strip_suffix(['?', '!']).unwrap_or(text);

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use beamline_settings::variable::Variable;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::Pattern;
-use crate::variable::Variable;
 
 /// Which functions an emulator writes the machine code of, as text, when it compiles them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,10 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use beamline_settings::variable::Variable;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{AtomicFile, files_in};
-use crate::variable::Variable;
 
 /// Where an emulator writes its totals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub struct Totals {
 
 impl Totals {
     /// How the names of these files end.
-    pub(crate) const FILE_EXTENSION: &'static str = "totals";
+    pub const FILE_EXTENSION: &'static str = "totals";
 
     /// Writes the file of the emulator with this process number to a folder.
     ///
@@ -137,8 +137,9 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
+    use beamline_settings::random::Numbers;
+
     use super::*;
-    use crate::ring::tests::Numbers;
 
     #[test]
     fn a_workload_has_its_first_process_and_those_after() {
@@ -167,9 +168,9 @@ mod tests {
         let mut random = Numbers(11);
         for _ in 0..10_000 {
             let mut bytes = whole.clone();
-            for _ in 0..=random.below(3) {
-                let at = random.below(bytes.len());
-                bytes[at] = random.below(256) as u8;
+            for _ in 0..=random.index(3) {
+                let at = random.index(bytes.len());
+                bytes[at] = random.index(256) as u8;
             }
             if let Err(error) = serde_json::from_slice::<Totals>(&bytes) {
                 assert_eq!(error.to_string().lines().count(), 1, "{error}");

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Libraries, Pattern, Profile, Request, Scope, Type};
-use beamline_formats::table::{By, Sort};
+use beamline_reports::flamegraph::Width;
+use beamline_reports::table::{By, Sort};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::input::{self, Input};

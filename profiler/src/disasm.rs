@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::engine::Engine;
 use beamline_formats::native_code::Request;
 use beamline_formats::profile::Pattern;
-use beamline_formats::variable::Variable as _;
 use beamline_runtime::{Specific, native_code, prepare};
 use beamline_runtime_beam::BeamModule;
 use beamline_runtime_beam::disasm::Disasm;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
+use beamline_settings::engine::Engine;
+use beamline_settings::variable::Variable as _;
 use clap::Args;
 
 use crate::launch::{self, Launch, Mode, What};

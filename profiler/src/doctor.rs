@@ -6,12 +6,13 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use beamline_formats::{chance, name};
+use beamline_formats::name;
 use beamline_sampler::emulator::{Emulator, Refusal, Thread};
 use beamline_sampler::perf::Event;
 use beamline_sampler::sampler::{How, Named, Sampler, Target, Threads, Told};
 use beamline_sampler::stack::{Frame, Look};
 use beamline_sampler::stops;
+use beamline_settings::chance;
 use clap::Args;
 
 use crate::report;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use beamline_formats::chance;
-use beamline_formats::order::{Call, Draw, Explorer};
+use beamline_orders::{Call, Draw, Explorer};
+use beamline_settings::chance;
 use clap::{Args, ValueEnum};
 
 use crate::options::EnvironmentArgs;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use beamline_formats::choice::Choice;
-use beamline_formats::export::{self, Selection, Target};
+use beamline_reports::choice::Choice;
+use beamline_reports::export::{self, Selection, Target};
 use clap::Args;
 
 use crate::input::{self, Input};

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::choice::Choice;
-use beamline_formats::flamegraph::{
+use beamline_formats::profile::{Pattern, Profile};
+use beamline_formats::ring::Losses;
+use beamline_reports::choice::Choice;
+use beamline_reports::events::{Sampled, profile_and_losses};
+use beamline_reports::flamegraph::{
     self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
 };
-use beamline_formats::profile::{Pattern, Profile};
-use beamline_formats::ring::{Losses, Sampled};
 use clap::Args;
 
 use crate::input::{self, Input};
@@ -150,7 +151,7 @@ fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
         let samples = sampled.short();
         return Ok((profile, Some(sampled.losses), Some(samples)));
     }
-    let (profile, losses) = recording.profile_and_losses().map_err(|e| fail(&e))?;
+    let (profile, losses) = profile_and_losses(&recording).map_err(|e| fail(&e))?;
     Ok((profile, Some(losses), None))
 }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::choice::Choice;
-use beamline_formats::histogram::{By, Histograms, Of, Request};
+use beamline_reports::choice::Choice;
+use beamline_reports::histogram::{By, Histograms, Of, Request};
 use clap::Args;
 
 use crate::options::named;

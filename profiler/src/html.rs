@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use beamline_formats::html::Page;
 use beamline_formats::ring::Error;
+use beamline_reports::html::Page;
 use clap::Args;
 
 use crate::{input, report};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::Profile;
 use beamline_formats::ring::{Error, Recording};
+use beamline_reports::flamegraph::Width;
 
 use crate::report;
 

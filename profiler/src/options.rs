@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use beamline_formats::engine::Engine;
-use beamline_formats::order::{self, Trace};
-use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Pattern, Span};
 use beamline_formats::ring::Recording;
-use beamline_formats::variable::Variable as _;
+use beamline_orders::Trace;
+use beamline_settings::engine::Engine;
+use beamline_settings::perf::Perf;
+use beamline_settings::variable::Variable as _;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -68,7 +68,7 @@ pub(crate) struct ReplayOf {
     pub(crate) schedulers: Option<u16>,
     /// Where it stops: the option of `beamline replay` alone.
     #[arg(skip)]
-    pub(crate) stop: Option<order::Halt>,
+    pub(crate) stop: Option<beamline_orders::Halt>,
 }
 
 /// The flags that erl reads behind all others.
@@ -171,7 +171,7 @@ impl ReplayOf {
     }
 
     /// What the emulator is asked for, where that is a replay: the launch says where its claim is.
-    fn request(&self) -> Result<Option<order::Request>, String> {
+    fn request(&self) -> Result<Option<beamline_orders::Request>, String> {
         let Some(file) = &self.replay else {
             return Ok(None);
         };
@@ -183,7 +183,7 @@ impl ReplayOf {
             trace.processes.len()
         ));
         let file = std::path::absolute(file).map_err(|error| format!("{shown}: {error}"))?;
-        Ok(Some(order::Request {
+        Ok(Some(beamline_orders::Request {
             file,
             claim: PathBuf::new(),
             goes_on: self.go_on,

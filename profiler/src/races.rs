@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::order::{
+use beamline_formats::name::thousands;
+use beamline_formats::ring::{Group, Recording};
+use beamline_orders::{
     Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, RACES_MAX, Race, Races, Site,
     Sites, Trace,
 };
-use beamline_formats::ring::{Group, Recording};
 use clap::Args;
 use serde::Serialize;
 
 use crate::again::{self, Again};
 use crate::options::EnvironmentArgs;
 use crate::{input, report};
-use beamline_formats::name::thousands;
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:

@@ -8,13 +8,15 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use beamline_formats::chance;
-use beamline_formats::flamegraph::Width;
 use beamline_formats::profile::{Libraries, Pattern};
 use beamline_formats::ring::{
-    COUNTERS_MAX, Counter, Error, Group, Host, Kind, Recording, Request, Sampled, Sampling,
-    Summary, System, Trigger, WhenFull, Window, least_bytes, lock, part_of,
+    Error, Group, Host, Kind, Recording, Request, Sampling, System, Trigger, WhenFull, Window,
+    least_bytes, lock, part_of,
 };
+use beamline_reports::events::{Sampled, Summary};
+use beamline_reports::flamegraph::Width;
+use beamline_settings::chance;
+use beamline_settings::counter::{COUNTERS_MAX, Counter};
 use clap::Args;
 
 use crate::drains::Drains;
@@ -575,8 +577,9 @@ fn report_samples(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser as _;
+
+    use super::*;
 
     #[test]
     fn system_events_have_limits_of_their_own_or_the_default_ones() {

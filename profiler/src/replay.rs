@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::order::{Halt, Stop, Trace};
 use beamline_formats::profile::Libraries;
+use beamline_orders::{Halt, Stop, Trace};
 use clap::Args;
 
-use crate::again;
-use crate::explore;
 use crate::launch::{self, What};
 use crate::options::{EnvironmentArgs, ReplayOf, schedulers};
-use crate::report;
 use crate::units::moment;
+use crate::{again, explore, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:

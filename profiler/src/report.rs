@@ -5,10 +5,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use beamline_formats::flamegraph::{self, Drawing, Shape, Width};
-use beamline_formats::json;
 use beamline_formats::profile::{AtomicFile, Profile, Scope, TakenOut, View};
-use beamline_formats::table::{By, DirtyWaits, Sort, Tables};
+use beamline_reports::flamegraph::{self, Drawing, Shape, Width};
+use beamline_reports::json;
+use beamline_reports::table::{By, DirtyWaits, Sort, Tables};
 
 /// Frames of a flame graph that are less than this part of it, in percent, are left out.
 const MIN_WIDTH: f64 = 0.01;

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use beamline_formats::chance;
-use beamline_formats::ring::{Error, Recording, Sampled};
+use beamline_formats::ring::{Error, Recording};
+use beamline_reports::events::Sampled;
 use beamline_sampler::emulator::{Emulator, Refusal};
 use beamline_sampler::sampler::{How, Sampler, Target, Threads};
+use beamline_settings::chance;
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 

@@ -5,18 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use beamline_formats::chance;
 use beamline_formats::name::outside;
 use beamline_formats::profile::{Native, Origin};
 use beamline_formats::ring::{
-    self, Anchor, Clock, Description, Does, Drain, Event, Group, Id, Looked, Name, NameId, Ring,
-    RingOptions, Sampling, Segment, Settings, ThreadKind, WhenFull, lock, monotonic_ns, part_of,
+    self, Anchor, Clock, Description, Drain, Event, Group, Id, Name, NameId, Ring, RingOptions,
+    Sampling, Segment, Settings, WhenFull, lock, monotonic_ns, part_of,
 };
+use beamline_reports::events::{Does, Looked, ThreadKind};
 use beamline_sampler::emulator::{self, Thread};
 use beamline_sampler::process::Pid;
 use beamline_sampler::sampler::{How, Named, Told};
 use beamline_sampler::stack::{self, Frame, Look};
 use beamline_sampler::stops::Cost;
+use beamline_settings::chance;
 
 use crate::{origins, record};
 

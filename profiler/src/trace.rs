@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use beamline_formats::order::Trace;
+use beamline_orders::Trace;
 use clap::Args;
 
 use crate::report;

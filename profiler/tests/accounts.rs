@@ -9,9 +9,10 @@ mod place;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use beamline_formats::random;
-use place::{Place, errors};
+use beamline_settings::random;
 use serde_json::Value;
+
+use place::{Place, errors};
 
 const ENGINES: [&str; 2] = ["interpreter", "jit"];
 

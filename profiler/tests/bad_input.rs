@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use beamline_formats::gate::{Machine, Results, Workload};
 use beamline_formats::profile::{
     Cost, Function, Header, Node, Process, Profile, TracingCost, Type,
 };
+use beamline_reports::gate::{Machine, Results, Workload};
 
 struct Place {
     folder: tempfile::TempDir,

@@ -5,8 +5,9 @@ mod place;
 use std::fs;
 use std::process::Output;
 
-use place::Place;
 use serde_json::Value;
+
+use place::Place;
 
 const SOURCE: &str = "\
 -module(work).
@@ -319,7 +320,7 @@ fn signals_and_timeouts_end_all_that_was_started() {
         return;
     };
     // A program that leaves the group of the workload, and is known by its argument.
-    let mark = format!("86{}", beamline_formats::chance::os_pid());
+    let mark = format!("86{}", beamline_settings::chance::os_pid());
     let command = format!("setsid sleep {mark} & sleep {mark}");
     let config = |timeout: &str| {
         format!(

@@ -7,8 +7,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use beamline_formats::ring::{Recording, part_of};
-use place::{Place, WORK};
 use rustix::process::{Pid, Signal, kill_process};
+
+use place::{Place, WORK};
 
 /// Writes a file when it runs, and goes on.
 const GOES_ON: &str = "file:write_file(\"runs\", []), work:ever(0).";

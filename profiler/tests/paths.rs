@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use beamline_formats::{name, random};
+use beamline_formats::name;
+use beamline_settings::random;
 use serde_json::Value;
 
 mod place;

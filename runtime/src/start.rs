@@ -10,34 +10,27 @@ mod tracing_cost;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use beamline_formats::chance::Chance;
-use beamline_formats::engine::Engine;
-use beamline_formats::perf::Perf;
 use beamline_formats::totals;
-use beamline_formats::variable::Variable as _;
+use beamline_settings::chance::Chance;
+use beamline_settings::engine::Engine;
+use beamline_settings::perf::Perf;
+use beamline_settings::variable::Variable as _;
 
-use crate::bif;
 use crate::heap::{Heap, MagicBinary};
-use crate::hooks;
-use crate::jit as engine;
 use crate::loader::{debug, load, module};
-use crate::nif;
-use crate::port;
 use crate::process::{self, SpawnOptions};
-use crate::sched;
-use crate::sched::Waking;
 use crate::sched::clock::TimeWarp;
 use crate::sched::parker::BusyWait;
 use crate::sched::run_queue::Priority;
 use crate::sched::wakeup::Threshold;
-use crate::scheduler;
+use crate::sched::{self, Waking};
 use crate::sys::chance::{self, paths, processors};
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::hash::hash_atoms_by_name;
 use crate::term::{Atom, Term, am, atom};
-use crate::trace;
 use crate::value::file_name::{self, NameEncoding, Untranslatable};
+use crate::{bif, hooks, jit as engine, nif, port, scheduler, trace};
 
 /// Modules that are loaded before the first process runs. Source: `PRELOAD_BEAM` of OTP 29.
 const PRELOADED: &[&str] = &[

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use beamline_formats::fuzz;
+use beamline_reports::fuzz;
 
 use crate::damage::damage;
 use crate::random::Random;

@@ -1,6 +1,6 @@
 //! Damaged files for whatever reads foreign bytes.
 //!
-//! The functions that read stand in the crates that have the readers (`beamline_runtime::fuzz`, `beamline_formats::fuzz`,
+//! The functions that read stand in the crates that have the readers (`beamline_runtime::fuzz`, `beamline_reports::fuzz`,
 //! `beamline::fuzz`), each with what it promises. Here are whole files for them ([`seeds`]), and ways to damage those
 //! that get past the first check of each format. `cargo xtask test` tries some hundred files of each kind that are
 //! the same every time; `cargo xtask fuzz` has libFuzzer look for others (`bin/coverage.rs`).
@@ -45,35 +45,35 @@ pub const TARGETS: [Target; 8] = [
     },
     Target {
         name: "ring",
-        read: beamline_formats::fuzz::recording,
+        read: beamline_reports::fuzz::recording,
         seeds: seeds::rings,
         damage: files::ring,
         cases: 300,
     },
     Target {
         name: "stream",
-        read: beamline_formats::fuzz::recording,
+        read: beamline_reports::fuzz::recording,
         seeds: seeds::streams,
         damage: files::stream,
         cases: 150,
     },
     Target {
         name: "profile",
-        read: beamline_formats::fuzz::profile,
+        read: beamline_reports::fuzz::profile,
         seeds: seeds::profiles,
         damage: files::profile,
         cases: 10_000,
     },
     Target {
         name: "baseline",
-        read: beamline_formats::fuzz::baseline,
+        read: beamline_reports::fuzz::baseline,
         seeds: seeds::baselines,
         damage: files::text,
         cases: 10_000,
     },
     Target {
         name: "trace",
-        read: beamline_formats::fuzz::trace,
+        read: beamline_reports::fuzz::trace,
         seeds: seeds::traces,
         damage: files::text,
         cases: 10_000,

@@ -1,6 +1,6 @@
 //! Numbers that are the same on every run with the same seed.
 
-use beamline_formats::random;
+use beamline_settings::random;
 
 /// A row of numbers.
 pub struct Random(u64);

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beamline_formats::gate::Results;
 use beamline_formats::profile::{Cost, Header, Native, Origin, TracingCost, Type, Writer};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Ring, RingOptions, Settings,
     WhenFull, least_bytes,
 };
 use beamline_needs::{Need, skipped};
+use beamline_reports::gate::Results;
 use beamline_runtime_beam::BeamModule;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
 

@@ -10,6 +10,16 @@ use std::path::{Path, PathBuf};
 
 use paths::{Named, names};
 
+/// Crates outside of the runtime whose modules stand on floors.
+const OTHERS: [&str; 6] = [
+    "formats/settings",
+    "formats",
+    "formats/orders",
+    "formats/reports",
+    "profiler",
+    "profiler/sampler",
+];
+
 /// Hooks there may be: what a lower floor asks of a higher one.
 const HOOKS_MAX: usize = 10;
 
@@ -100,7 +110,7 @@ fn floors_in_head(member: &str) -> Floors {
 fn floors() -> Vec<(String, Floors)> {
     let mut all = vec![("runtime".to_owned(), floors_of_the_runtime())];
     let crates = floors_of_crates().into_keys().map(|name| member_of(&name));
-    let others = ["formats", "profiler", "profiler/sampler"].map(str::to_owned);
+    let others = OTHERS.map(str::to_owned);
     for member in crates.chain(others) {
         let floors = floors_in_head(&member);
         all.push((member, floors));
@@ -145,9 +155,9 @@ fn crates_stand_below_modules() {
     assert!(lowest < highest, "modules may name every crate");
 }
 
-/// The manifest of the crate `name` of the runtime.
-fn manifest(name: &str) -> toml::Table {
-    let path = workspace().join(member_of(name)).join("Cargo.toml");
+/// The manifest of the crate in this folder.
+fn manifest(member: &str) -> toml::Table {
+    let path = workspace().join(member).join("Cargo.toml");
     let text = fs::read_to_string(path).expect("a crate has a manifest");
     text.parse().expect("cargo reads it")
 }
@@ -157,18 +167,18 @@ fn manifest(name: &str) -> toml::Table {
 fn crates_have_the_names_of_their_folders() {
     for name in floors_of_crates().keys() {
         let expected = format!("beamline-runtime-{}", name.replace('_', "-"));
-        assert_eq!(manifest(name)["package"]["name"].as_str(), Some(&*expected));
+        assert_eq!(manifest(&member_of(name))["package"]["name"].as_str(), Some(&*expected));
     }
 }
 
-/// The crates of the runtime that another one depends on.
-fn dependencies(name: &str) -> Vec<String> {
-    let manifest = manifest(name);
+/// The crates of the workspace that the one in this folder depends on, without the first part of their names.
+fn dependencies(member: &str) -> Vec<String> {
+    let manifest = manifest(member);
     let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
     let names = dependencies.into_iter().flat_map(|table| table.keys());
     names
-        .filter_map(|name| name.strip_prefix("beamline-runtime-"))
-        .map(|name| name.replace('-', "_"))
+        .filter_map(|name| name.strip_prefix("beamline-"))
+        .map(str::to_owned)
         .collect()
 }
 
@@ -176,10 +186,36 @@ fn dependencies(name: &str) -> Vec<String> {
 fn crates_depend_on_what_is_below_them() {
     let floors = floors_of_crates();
     for (name, floor) in &floors {
-        for other in dependencies(name) {
+        for other in dependencies(&member_of(name)) {
+            let Some(other) = other.strip_prefix("runtime-") else {
+                continue;
+            };
+            let other = other.replace('-', "_");
             assert!(floors[&other] > *floor, "{name} depends on {other}");
         }
     }
+}
+
+/// A change of a report builds the reports and the command, and not the runtime.
+#[test]
+fn the_runtime_depends_on_no_report() {
+    let mut seen = BTreeSet::new();
+    let crates = floors_of_crates().into_keys().map(|name| member_of(&name));
+    let mut left: Vec<String> = crates.chain(["runtime".to_owned()]).collect();
+    while let Some(member) = left.pop() {
+        for name in dependencies(&member) {
+            assert_ne!(name, "reports", "{member} depends on it");
+            let member = match name.as_str() {
+                "formats" => "formats".to_owned(),
+                name if name.starts_with("runtime-") => continue,
+                name => format!("formats/{name}"),
+            };
+            if seen.insert(member.clone()) {
+                left.push(member);
+            }
+        }
+    }
+    assert!(seen.contains("formats/orders"), "{seen:?}");
 }
 
 #[test]

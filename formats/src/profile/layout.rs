@@ -119,7 +119,7 @@ pub(super) fn checksum(parts: &[&[u8]]) -> u32 {
 }
 
 /// Puts the checks of a damaged file right, as far as it has sections.
-pub(crate) fn seal(bytes: &mut [u8]) {
+pub fn seal(bytes: &mut [u8]) {
     let mut at = MAGIC.len() + 4;
     while bytes.starts_with(&MAGIC) && at + SECTION_HEAD <= bytes.len() {
         let (head, rest) = bytes[at..].split_at_mut(SECTION_HEAD);

@@ -13,21 +13,20 @@ mod pattern;
 mod reader;
 mod request;
 mod span;
-pub(crate) mod sums;
 mod tracing;
 mod view;
 mod writer;
 
 pub use layout::VERSION;
-pub(crate) use layout::seal;
+pub use layout::seal;
 pub use matched::{Matched, Outcome};
 pub use native::Native;
-pub(crate) use native::WAITS_FOR_DIRTY;
+pub use native::WAITS_FOR_DIRTY;
 pub use origin::{CodeFile, Libraries, Modules, Origin};
 pub use pattern::{ParsePatternError, Pattern};
 pub use reader::ReadError;
 pub use request::Request;
-pub(crate) use request::files_in;
+pub use request::files_in;
 pub use span::Span;
 pub use tracing::{Paid, TakenOut, TracingCost};
 pub use view::{LeftOut, Rest, Scope, View};
@@ -36,10 +35,10 @@ pub use writer::{AtomicFile, Writer};
 use std::collections::BTreeMap;
 use std::fmt;
 
+use beamline_settings::names;
 use serde::{Deserialize, Serialize};
 
 use crate::name;
-use crate::names::names;
 
 /// The measure of a run's breakpoints; the names are those of OTP's `trace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -218,7 +217,7 @@ impl Profile {
 
     /// Whether calls were counted: nobody counts those of samples.
     #[must_use]
-    pub(crate) fn has_calls(&self) -> bool {
+    pub fn has_calls(&self) -> bool {
         self.nodes.iter().any(|node| node.cost.calls > 0)
     }
 
@@ -229,7 +228,7 @@ impl Profile {
     }
 
     /// Notes that a function is native code. It is dirty if it ever was.
-    pub(crate) fn add_native(&mut self, function: &Function, native: Native) {
+    pub fn add_native(&mut self, function: &Function, native: Native) {
         let known = self.natives.entry(function.clone()).or_insert(native);
         *known = native.max(*known);
     }

@@ -1,8 +1,7 @@
 //! Functions in native code, and where they run.
 
+use beamline_settings::names;
 use serde::{Deserialize, Serialize};
-
-use crate::names::names;
 
 /// What kind of native code a function is, as the runtime tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,7 +36,7 @@ impl Native {
     }
 
     /// As a sentence begins that is about the schedulers it runs on.
-    pub(crate) fn name_of_schedulers(self) -> &'static str {
+    pub fn name_of_schedulers(self) -> &'static str {
         match self {
             Native::Ordinary => "Ordinary",
             Native::DirtyCpu => "Dirty CPU",
@@ -47,7 +46,7 @@ impl Native {
 }
 
 /// What stands above a function that waits for a dirty scheduler, where paths are of time in which nothing ran.
-pub(crate) const WAITS_FOR_DIRTY: &str = "(waits for a dirty scheduler)";
+pub const WAITS_FOR_DIRTY: &str = "(waits for a dirty scheduler)";
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use beamline_settings::names;
 use serde::{Deserialize, Serialize};
 use zip::ZipArchive;
-
-use crate::names::names;
 
 /// Whose a module is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,12 +33,12 @@ names!(Origin {
 
 impl Origin {
     /// Its number in files.
-    pub(crate) fn number(self) -> u64 {
+    pub fn number(self) -> u64 {
         self as u64
     }
 
     /// The one with this number.
-    pub(crate) fn of(number: u64) -> Option<Origin> {
+    pub fn of(number: u64) -> Option<Origin> {
         let mut all = Origin::ALL.iter().copied();
         all.find(|origin| origin.number() == number)
     }

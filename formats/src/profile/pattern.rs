@@ -108,7 +108,7 @@ impl Pattern {
 
     /// The one name of a function that can be meant, and the arity where it is told.
     #[must_use]
-    pub(crate) fn name(&self) -> Option<(&str, &str, Option<u8>)> {
+    pub fn name(&self) -> Option<(&str, &str, Option<u8>)> {
         match (&self.module, &self.function) {
             (Part::Is(module), Part::Is(function)) => Some((module, function, self.arity)),
             _ => None,

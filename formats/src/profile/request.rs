@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use beamline_settings::variable::Variable;
 use serde::{Deserialize, Serialize};
 
 use super::{Libraries, Pattern, Span, Type};
-use crate::variable::Variable;
 
 /// What an emulator measures, and where its profile file goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Request {
     }
 
     /// How the names of profile files end.
-    pub(crate) const FILE_EXTENSION: &'static str = "blprof";
+    pub const FILE_EXTENSION: &'static str = "blprof";
 
     /// The finished profile files in a folder, in order of their names.
     ///
@@ -51,7 +51,7 @@ impl Request {
 }
 
 /// The files in a folder whose names end so, in order of their names.
-pub(crate) fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+pub fn files_in(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let fail = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {

@@ -4,10 +4,6 @@ use proptest::prelude::*;
 
 use super::layout::{MAGIC, SECTION_HEAD, Tag, checksum};
 use super::*;
-use crate::export::{self, Selection, Target};
-use crate::flamegraph::{self, Difference, Drawing, Shape, Threshold, Width};
-use crate::json;
-use crate::table::{By, Sort, Tables};
 
 fn header(kind: Type) -> Header {
     Header {
@@ -155,46 +151,6 @@ fn every_changed_byte_is_refused() {
     }
 }
 
-/// Has a profile read by everything that is made of profiles; what comes of it does not matter.
-fn show(profile: &Profile) {
-    let mut out = Vec::new();
-    let tables = Tables {
-        profile,
-        by: By::Process,
-        sort: Sort::default(),
-        view: View {
-            scope: Scope::App,
-            top: Some(1),
-            columns: Some(40),
-        },
-    };
-    assert!(!tables.to_string().is_empty());
-    json::write(profile, &mut out).expect("a Vec takes all");
-    for target in [Target::Folded, Target::Callgrind, Target::Pprof] {
-        let _ = export::write_profile(profile, target, &Selection::default(), &mut out);
-    }
-    let drawing = Drawing {
-        shape: Shape::new(Width::Time),
-        title: String::new(),
-        subtitle: String::new(),
-        min_width: 0.01,
-    };
-    let _ = flamegraph::draw(profile, &drawing, &mut out);
-    let _ = flamegraph::draw_difference(
-        &sample(),
-        profile,
-        &drawing,
-        Threshold::new(Width::Time, None, None),
-        &mut out,
-    );
-    let _ = Difference::of(
-        [&[sample()], std::slice::from_ref(profile)],
-        None,
-        |width| Threshold::new(width, None, None),
-    )
-    .map(|difference| difference.to_string());
-}
-
 /// Payloads changed under a checksum that is right: the reader's own checks are all there is.
 #[test]
 fn changed_payloads_with_a_right_checksum_never_break_an_index() {
@@ -215,9 +171,6 @@ fn changed_payloads_with_a_right_checksum_never_break_an_index() {
                         // Written again, the writer's own checks pass on every index.
                         encode(&profile);
                         read += 1;
-                        if read % 16 == 0 {
-                            show(&profile);
-                        }
                     }
                     Err(error) => {
                         assert!(error.offset >= at && error.offset <= bytes.len());
@@ -352,7 +305,7 @@ fn a_request_survives_its_environment_variable() {
         folder: "/a folder".into(),
         libraries: Libraries::default(),
     };
-    use crate::variable::Variable as _;
+    use beamline_settings::variable::Variable as _;
     let value = request.to_variable().expect("UTF-8");
     assert_eq!(Request::from_variable(&value), Ok(request.clone()));
     assert!(Request::from_variable("{}").is_err());

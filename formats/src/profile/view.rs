@@ -75,7 +75,7 @@ const SHORTEST: usize = 24;
 impl View {
     /// Whether a name of some length stands behind `before` columns without a line that is too long for the terminal.
     #[must_use]
-    pub(crate) fn has_room_behind(&self, before: usize) -> bool {
+    pub fn has_room_behind(&self, before: usize) -> bool {
         self.columns
             .is_none_or(|columns| before + SHORTEST <= columns)
     }
@@ -112,11 +112,11 @@ pub struct Rest {
 
 impl Rest {
     /// So many of the functions out of scope are named: the dearest.
-    pub(crate) const NAMED: usize = 3;
+    pub const NAMED: usize = 3;
 
     /// The name of one of the functions, below [`Rest::text`].
     #[must_use]
-    pub(crate) fn named(function: &str) -> String {
+    pub fn named(function: &str) -> String {
         format!("  of these, {function}")
     }
 

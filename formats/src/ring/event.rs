@@ -14,7 +14,7 @@ pub const DIRTY_CPU: u64 = 1;
 pub const DIRTY_IO: u64 = 2;
 
 /// The most fields an event has.
-pub(super) const FIELDS_MAX: usize = 4;
+pub const FIELDS_MAX: usize = 4;
 
 /// A value that a field of a record holds.
 trait Field: Copy {
@@ -183,7 +183,7 @@ macro_rules! events {
 
             /// The event of a number and fields, as [`Event::to_words`] gives them.
             #[must_use]
-            pub(crate) fn of_words(kind: u8, words: &[u64]) -> Event<'static> {
+            pub fn of_words(kind: u8, words: &[u64]) -> Event<'static> {
                 let mut fields = [0; FIELDS_MAX];
                 for (field, word) in fields.iter_mut().zip(words) {
                     *field = *word;
@@ -521,7 +521,7 @@ impl Group {
 
     /// Whether an emulator records it. Samples are what others see of an emulator.
     #[must_use]
-    pub(crate) fn is_recorded_inside(self) -> bool {
+    pub fn is_recorded_inside(self) -> bool {
         self != Group::Samples
     }
 }

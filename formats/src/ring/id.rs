@@ -15,7 +15,7 @@ impl NameId {
 
     /// At how many frames the path was cut, if this stands for that. No recording has such a number.
     #[must_use]
-    pub(crate) fn cut_frames(self) -> Option<u32> {
+    pub fn cut_frames(self) -> Option<u32> {
         let power = u32::MAX - self.0;
         (power < u32::BITS).then(|| 1 << power)
     }
@@ -98,7 +98,7 @@ pub struct Label {
 
 impl Label {
     /// The next sending of the same process; nothing behind the last number.
-    pub(crate) fn next(self) -> Option<Label> {
+    pub fn next(self) -> Option<Label> {
         let number = self.number.checked_add(1)?;
         Some(Label { number, ..self })
     }
@@ -141,7 +141,7 @@ impl Near {
 
     /// What the number holds.
     #[must_use]
-    pub(crate) fn from_word(word: u64) -> Near {
+    pub fn from_word(word: u64) -> Near {
         let high = (word << (u64::BITS - Self::BITS)).cast_signed();
         Near {
             function: NameId((word >> Self::BITS) as u32),
@@ -153,7 +153,7 @@ impl Near {
 /// How often something happens once more: see `order_again`. The number stands beside its complement, as no check of a block
 /// covers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Again(u32);
+pub struct Again(u32);
 
 impl Again {
     pub(super) const ONCE: Again = Again(1);
@@ -173,14 +173,14 @@ impl Again {
 
     /// What the word holds; nothing where it is damaged.
     #[inline]
-    pub(crate) fn from_word(word: u64) -> Option<Again> {
+    pub fn from_word(word: u64) -> Option<Again> {
         let again = Again((word & 0xffff_ffff) as u32);
         let is_whole = again.word() == word && (1..=Again::MOST.0).contains(&again.0);
         is_whole.then_some(again)
     }
 
     /// The number.
-    pub(crate) fn times(self) -> u32 {
+    pub fn times(self) -> u32 {
         self.0
     }
 }

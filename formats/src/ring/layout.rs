@@ -2,9 +2,10 @@
 //!
 //! All numbers are 64-bit words, least significant byte first, unless said otherwise.
 
+use beamline_settings::names;
+
 use super::Error;
 use super::event::Kind;
-use crate::names::names;
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 2;

@@ -355,19 +355,19 @@ impl Names {
     }
 
     /// All stacks.
-    pub(crate) fn stacks(&self) -> impl Iterator<Item = NameId> {
+    pub fn stacks(&self) -> impl Iterator<Item = NameId> {
         self.stacks.keys().map(|stack| NameId(*stack))
     }
 
     /// The functions that are native code, with their kinds, in no order.
-    pub(crate) fn natives(&self) -> impl Iterator<Item = (NameId, Native)> {
+    pub fn natives(&self) -> impl Iterator<Item = (NameId, Native)> {
         let natives = self.natives.iter();
         natives.map(|(function, native)| (NameId(*function), *native))
     }
 
     /// A function as its language writes it; `?` where it is not known.
     #[must_use]
-    pub(crate) fn function_text(&self, name: NameId) -> String {
+    pub fn function_text(&self, name: NameId) -> String {
         self.function(name).map_or_else(
             || "?".to_owned(),
             |f| crate::name::mfa(&f.module, &f.name, u32::from(f.arity)),
@@ -403,7 +403,7 @@ impl Names {
     }
 
     /// The same, each with its name.
-    pub(crate) fn functions_by_name(&self) -> impl Iterator<Item = (NameId, &Function)> {
+    pub fn functions_by_name(&self) -> impl Iterator<Item = (NameId, &Function)> {
         let all = self.functions.iter();
         all.map(|(name, function)| (NameId(*name), function))
     }
@@ -416,7 +416,7 @@ impl Names {
 
     /// A process's registered name, or its label, or the function it started in; empty where none is known.
     #[must_use]
-    pub(crate) fn process_text(&self, id: Id) -> String {
+    pub fn process_text(&self, id: Id) -> String {
         match self.process(id) {
             Some(process) if process.name != NameId::NONE => {
                 crate::name::module(self.atom(process.name))
@@ -430,7 +430,7 @@ impl Names {
     }
 
     /// The processes and ports of which something is known, in no order.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = Id> {
+    pub fn ids(&self) -> impl Iterator<Item = Id> {
         self.processes.keys().copied()
     }
 
@@ -448,7 +448,7 @@ impl Names {
     }
 
     /// The same, with others that were heard of.
-    pub(super) fn all_processes(&self, others: impl Iterator<Item = Id>) -> u64 {
+    pub fn all_processes(&self, others: impl Iterator<Item = Id>) -> u64 {
         let unknown = others.filter(|id| !self.processes.contains_key(id)).count();
         (self.processes.len() + unknown) as u64
     }

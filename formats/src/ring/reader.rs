@@ -13,7 +13,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::Error;
-use super::description::Description;
+use super::description::{Description, Sampling};
 use super::dump::Kept;
 use super::event::{Event, FIELDS_MAX, Group, KINDS, Kind};
 use super::id::Id;
@@ -159,13 +159,19 @@ pub struct Record<'a> {
 }
 
 /// A record as its segment has it, for a reader that makes an event of it elsewhere.
-pub(super) struct RawRecord<'a> {
-    pub(super) time_ns: u64,
-    pub(super) segment: usize,
-    pub(super) subject: Id,
-    pub(super) kind: u8,
-    pub(super) fields: &'a [u64; FIELDS_MAX],
-    pub(super) text: &'a str,
+pub struct RawRecord<'a> {
+    /// When, in nanoseconds since the recording began.
+    pub time_ns: u64,
+    /// The number of its segment.
+    pub segment: usize,
+    /// Whose it is.
+    pub subject: Id,
+    /// The number of its kind, which a newer version may have made.
+    pub kind: u8,
+    /// Its fields; those that its kind does not have are 0.
+    pub fields: &'a [u64; FIELDS_MAX],
+    /// Its text, if its kind has one.
+    pub text: &'a str,
 }
 
 fn read_at(file: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Error> {
@@ -308,6 +314,24 @@ impl Recording {
         events.iter().any(|name| name == group.name())
     }
 
+    /// How its emulator was looked at from outside, if it was.
+    #[must_use]
+    pub fn sampling(&self) -> Option<&Sampling> {
+        self.description().settings.sampling.as_ref()
+    }
+
+    /// The same as [`Recording::lacks`], of what needs call paths with time: samples have them as well.
+    #[must_use]
+    pub fn lacks_paths(&self, what: &str, needs: &[Group]) -> Option<String> {
+        let is_enough = needs
+            .iter()
+            .all(|group| matches!(group, Group::Calls | Group::Returns));
+        match self.sampling() {
+            Some(_) if is_enough => None,
+            _ => self.lacks(what, needs),
+        }
+    }
+
     /// What was not recorded of that which `what` is made from: one line that says how to get it.
     #[must_use]
     pub fn lacks(&self, what: &str, needs: &[Group]) -> Option<String> {
@@ -333,7 +357,7 @@ impl Recording {
     /// Which of these groups were not recorded, and the events to ask for to have them beside what there is; none
     /// where all were.
     #[must_use]
-    pub(crate) fn lacking(&self, needs: &[Group]) -> Option<(Vec<&'static str>, String)> {
+    pub fn lacking(&self, needs: &[Group]) -> Option<(Vec<&'static str>, String)> {
         let missing = needs.iter().filter(|group| !self.has(**group));
         let missing: Vec<&str> = missing.map(|group| group.name()).collect();
         let wanted = Group::ALL.iter();
@@ -351,7 +375,7 @@ impl Recording {
 
     /// Names that did not fit.
     #[must_use]
-    pub(crate) fn names_lost(&self) -> u64 {
+    pub fn names_lost(&self) -> u64 {
         self.header.word(header::NAMES_LOST)
     }
 
@@ -393,7 +417,7 @@ impl Recording {
 
     /// It is a stream that nobody ended: what came after it is not known.
     #[must_use]
-    pub(crate) fn is_cut(&self) -> bool {
+    pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
@@ -419,7 +443,7 @@ impl Recording {
 
     /// The oldest records of a segment have been overwritten.
     #[must_use]
-    pub(crate) fn is_wrapped(&self, segment: usize) -> bool {
+    pub fn is_wrapped(&self, segment: usize) -> bool {
         self.segments
             .get(segment)
             .is_some_and(|info| info.whole_from() > 1)
@@ -454,7 +478,7 @@ impl Recording {
     }
 
     /// When it ended, or the last record was, whichever is later.
-    pub(crate) fn whole_end_ns(&self) -> Result<u64, Error> {
+    pub fn whole_end_ns(&self) -> Result<u64, Error> {
         let last = self.last_ns()?;
         Ok(self.end_ns().map_or(last, |end| end.max(last)))
     }
@@ -488,7 +512,7 @@ impl Recording {
     }
 
     /// The records of each segment as its writer has counted them.
-    pub(crate) fn written(&self) -> Vec<Counts> {
+    pub fn written(&self) -> Vec<Counts> {
         self.segments.iter().map(|info| *info.written).collect()
     }
 
@@ -676,7 +700,7 @@ impl<'r> SegmentReader<'r> {
     }
 
     /// Counts the records from here to the end.
-    pub(super) fn counts(mut self) -> Result<Counts, Error> {
+    pub fn counts(mut self) -> Result<Counts, Error> {
         let mut counts = [0; KINDS];
         while self.advance()? {
             if let Some(count) = counts.get_mut(usize::from(self.raw.kind)) {

@@ -5,17 +5,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use beamline_settings::counter::Counter;
+use beamline_settings::variable::Variable;
 use serde::{Deserialize, Serialize};
 
 use super::beside::{number_of, numbered, part_of};
-use super::counter::Counter;
 use super::event::Group;
 use super::layout::WhenFull;
 use super::trigger::Trigger;
 use super::writer::{Ring, RingOptions, lock};
 use super::{Error, Host, Recording};
 use crate::profile::{Libraries, Pattern, Span};
-use crate::variable::Variable;
 
 /// Which system events are recorded: from these limits on; 0 is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

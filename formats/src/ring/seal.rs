@@ -62,7 +62,7 @@ pub fn stream(frames: &mut [Frame]) -> Vec<u8> {
 }
 
 /// Puts the checks of a ring right.
-pub(crate) fn seal(bytes: &mut [u8]) {
+pub fn seal(bytes: &mut [u8]) {
     if !bytes.starts_with(&MAGIC) || bytes.len() < PAGE {
         return;
     }
@@ -139,7 +139,7 @@ fn seal_names(bytes: &mut [u8], mut at: usize, end: usize) {
 }
 
 /// Has the block at byte `at` committed as it stands there.
-pub(crate) fn seal_block(bytes: &mut [u8], at: usize) {
+pub fn seal_block(bytes: &mut [u8], at: usize) {
     let Some(page) = bytes.get(at..at.saturating_add(PAGE)) else {
         return;
     };

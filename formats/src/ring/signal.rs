@@ -33,20 +33,20 @@ impl SignalKind {
 
     /// The one that a record's number stands for; nothing where nobody knows it.
     #[must_use]
-    pub(crate) fn from_word(word: u64) -> Option<SignalKind> {
+    pub fn from_word(word: u64) -> Option<SignalKind> {
         let mut all = SignalKind::ALL.into_iter();
         all.find(|kind| *kind as u64 == word)
     }
 
     /// Whether it makes, or gives up, a link.
     #[must_use]
-    pub(crate) fn is_of_link(self) -> bool {
+    pub fn is_of_link(self) -> bool {
         matches!(self, SignalKind::Link | SignalKind::Unlink)
     }
 
     /// Whether it is an exit signal.
     #[must_use]
-    pub(crate) fn is_exit(self) -> bool {
+    pub fn is_exit(self) -> bool {
         matches!(
             self,
             SignalKind::Exit | SignalKind::Kill | SignalKind::Normal

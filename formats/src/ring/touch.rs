@@ -80,7 +80,7 @@ impl Touch {
 
     /// What the number holds; nothing where nobody knows what is accessed.
     #[must_use]
-    pub(crate) fn from_word(word: u64) -> Option<Touch> {
+    pub fn from_word(word: u64) -> Option<Touch> {
         let shared = word >> 2 & 0x3f;
         let mut all = Shared::ALL.into_iter();
         Some(Touch {

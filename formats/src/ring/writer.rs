@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use beamline_settings::chance;
 use rustix::fs::{FallocateFlags, fallocate};
-
-use crate::chance;
 
 use super::Error;
 use super::description::Description;

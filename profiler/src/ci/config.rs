@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use beamline_formats::gate::{FunctionLimits, Limits, Missing, WorkloadLimits};
 use beamline_formats::profile::Pattern;
+use beamline_reports::gate::{FunctionLimits, Limits, Missing, WorkloadLimits};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -240,8 +240,9 @@ fn own_module(file: &str) -> Option<Pattern> {
 
 #[cfg(test)]
 mod tests {
+    use beamline_reports::gate::{Metric, Percent};
+
     use super::*;
-    use beamline_formats::gate::{Metric, Percent};
 
     const EXAMPLE: &str = r#"
         [limits]

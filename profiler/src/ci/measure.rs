@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use beamline_formats::chance;
-use beamline_formats::gate::{LOADS, Machine, Results, Times, Workload as Measured};
 use beamline_formats::profile::{Libraries, Pattern, Profile, Request, Span, Type};
 use beamline_formats::totals::{Counted, Totals};
+use beamline_reports::gate::{LOADS, Machine, Results, Times, Workload as Measured};
+use beamline_settings::chance;
 
 use super::config::{Config, Workload};
 use crate::launch::{self, Ended, Guard, Launch, Mode, What};

@@ -7,18 +7,17 @@ mod measure;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::flamegraph::Width;
-use beamline_formats::gate::{
+use beamline_reports::flamegraph::Width;
+use beamline_reports::gate::{
     Comparison, Limits, Picture, Results, compare, draw_difference, output,
 };
 use clap::{Args, Subcommand};
 
+use crate::launch::Guard;
+use crate::{input, report};
 use config::Config;
 use links::Links;
 use measure::Runner;
-
-use crate::launch::Guard;
-use crate::{input, report};
 
 /// Exit code of a regression.
 const REGRESSION: u8 = 3;
@@ -384,7 +383,7 @@ fn draw(told: &Told, folder: &Path, links: &Links) -> Result<Vec<Picture>, Strin
         let [Some(base), Some(new)] = both else {
             continue;
         };
-        let any = |of: fn(&beamline_formats::gate::PathCount) -> u64| {
+        let any = |of: fn(&beamline_reports::gate::PathCount) -> u64| {
             [base, new].map(|side| side.paths.iter().any(|path| of(path) > 0))
         };
         let width = match compared.width().unwrap_or(Width::Words) {

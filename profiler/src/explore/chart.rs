@@ -8,12 +8,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use beamline_formats::html::{Notice, Page};
-use beamline_formats::order::{Answer, Message, Origin, Run, Step, Told, Trace};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event, Group, Id, Label, Name, NameId, Recording, Ring,
     RingOptions, Segment, Settings, WhenFull, least_bytes,
 };
+use beamline_orders::{Answer, Message, Origin, Run, Step, Told, Trace};
+use beamline_reports::html::{Notice, Page};
 
 use super::search::is_left_out;
 

@@ -1,6 +1,6 @@
 //! Runs by chance: their lots.
 
-use beamline_formats::order::{Draw, Lots};
+use beamline_orders::{Draw, Lots};
 
 /// Runs by chance that are made, and those that are still to be.
 pub(super) struct Drawn {

@@ -1,10 +1,9 @@
 //! Findings, and the files that hold them.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use beamline_formats::order::{Call, Trace};
+use beamline_orders::{Call, Trace};
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a run.

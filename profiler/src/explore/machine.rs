@@ -1,17 +1,16 @@
 //! The emulator of an exploration, and its workers.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Instant;
+use std::{io, thread};
 
-use beamline_formats::chance;
-use beamline_formats::order::{self, Answer, Ask, Call, Lots, Reply, Scenario, Trace};
 use beamline_formats::ring::Function;
-use beamline_formats::variable::Variable as _;
+use beamline_orders::{Answer, Ask, Call, Lots, Reply, Scenario, Trace};
+use beamline_settings::chance;
+use beamline_settings::variable::Variable as _;
 use tempfile::TempDir;
 
 use crate::launch::{self, Ended, Guard, What};
@@ -170,7 +169,7 @@ impl Machine {
         while self.workers.len() < workers as usize {
             match news.recv() {
                 Ok(News::Connected(mut stream)) => {
-                    match order::receive(&mut stream) {
+                    match beamline_orders::receive(&mut stream) {
                         Ok(Some(Reply::Ready)) => {}
                         Ok(Some(Reply::Refused(why))) => return Err(why),
                         // Its emulator tells by its end.
@@ -300,8 +299,8 @@ impl Worker {
     }
 
     fn ask(&mut self, ask: &Ask) -> Result<Reply, String> {
-        let sent = order::send(&mut self.stream, ask);
-        let reply = sent.and_then(|()| order::receive(&mut self.stream));
+        let sent = beamline_orders::send(&mut self.stream, ask);
+        let reply = sent.and_then(|()| beamline_orders::receive(&mut self.stream));
         match reply {
             Ok(Some(reply)) => Ok(reply),
             Ok(None) => Err("the emulator of the exploration has ended".to_owned()),

@@ -5,16 +5,16 @@ use std::io::IsTerminal as _;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use beamline_formats::chance;
-use beamline_formats::order::{
+use beamline_formats::name::thousands;
+use beamline_orders::{
     Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace, Waiting,
 };
+use beamline_settings::chance;
 
 use super::drawn::{Drawn, Verified};
 use super::finding::{Finding, Kind, masked};
 use super::machine::{Machine, Worker};
 use crate::report;
-use beamline_formats::name::thousands;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]

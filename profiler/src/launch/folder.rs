@@ -6,7 +6,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use beamline_formats::chance::folder_of_run;
+use beamline_settings::chance::folder_of_run;
 
 /// The most deterministic runs at once. Each takes the first name that is free.
 const FIXED_MAX: u32 = 1000;

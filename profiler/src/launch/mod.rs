@@ -23,22 +23,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
-use beamline_formats::chance::{self, Chance};
-use beamline_formats::engine::Engine;
-use beamline_formats::order;
-use beamline_formats::perf::Perf;
 use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request, Span};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
-use beamline_formats::variable::Variable as _;
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
+use beamline_settings::chance::{self, Chance};
+use beamline_settings::engine::Engine;
+use beamline_settings::perf::Perf;
+use beamline_settings::variable::Variable as _;
 
+use crate::report;
 use folder::Folder;
 pub use guard::Guard;
 use links::Links;
 use wait::wait;
-
-use crate::report;
 
 /// The name under which this executable is the emulator.
 pub(crate) const EMULATOR: &str = "beam.smp";
@@ -285,7 +283,7 @@ pub struct Mode {
     /// What they tell perf, where that was chosen.
     pub perf: Option<Perf>,
     /// The run that its first emulator follows.
-    pub replay: Option<order::Request>,
+    pub replay: Option<beamline_orders::Request>,
     /// Its emulators write their totals.
     pub totals: bool,
     /// It reads nothing from standard input, and its standard output goes nowhere.
@@ -488,7 +486,7 @@ impl Place {
             .env_remove(Request::VARIABLE)
             .env_remove(ring::Request::VARIABLE)
             .env_remove(totals::Request::VARIABLE)
-            .env_remove(order::Request::VARIABLE)
+            .env_remove(beamline_orders::Request::VARIABLE)
             .env_remove(Chance::VARIABLE);
         if std::env::var_os(MIX_LOCK).is_none() {
             started.env(MIX_LOCK, "0");
@@ -613,16 +611,16 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     }
     if let Some(replay) = &launch.mode.replay {
         let claim = place.folder.path().join("replay");
-        let stop = replay.stop.clone().map(|stop| order::Halt {
+        let stop = replay.stop.clone().map(|stop| beamline_orders::Halt {
             libraries: place.libraries(),
             ..stop
         });
-        let request = order::Request {
+        let request = beamline_orders::Request {
             claim,
             stop,
             ..replay.clone()
         };
-        variables.push((order::Request::VARIABLE, request.to_variable()?));
+        variables.push((beamline_orders::Request::VARIABLE, request.to_variable()?));
     }
     let chance = place.chance(begun_ns);
     if chance != Chance::Live {

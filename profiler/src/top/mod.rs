@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use beamline_formats::chance;
 use beamline_formats::ring::monotonic_ns;
 use beamline_sampler::sampler::Sampler;
+use beamline_settings::chance;
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::style::{Modifier, Style};

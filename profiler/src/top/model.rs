@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use beamline_formats::name;
-use beamline_formats::ring::{Id, Share, Stopped};
+use beamline_formats::ring::Id;
+use beamline_reports::events::{Share, Stopped};
 use beamline_sampler::emulator::{Thread, ThreadKind};
 use beamline_sampler::sampler::{Named, Told};
 use beamline_sampler::stack::{self, Frame, Look};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use beamline_formats::name;
-use beamline_formats::ring::Share;
+use beamline_reports::events::Share;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::model::{Model, Neighbours, View};

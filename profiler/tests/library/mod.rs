@@ -7,9 +7,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use beamline_formats::chance;
 use beamline_needs::{Need, skipped};
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
+use beamline_settings::chance;
 
 use crate::place::{Place, errors};
 

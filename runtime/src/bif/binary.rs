@@ -6,8 +6,7 @@ use crate::num::limbs::{Endian, Int, IntRef};
 use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::sys::memory;
 use crate::term::{Bits, Term, View, am};
-use crate::value::iolist;
-use crate::value::iolist::{Joined, NotIolist, Part, Visited, Walk, Walked};
+use crate::value::iolist::{self, Joined, NotIolist, Part, Visited, Walk, Walked};
 use crate::value::number;
 
 bifs! {

@@ -6,8 +6,7 @@ use crate::hash::checksum::{adler32, adler32_combine, crc32, crc32_combine};
 use crate::hash::md5::Md5;
 use crate::process::{CONTEXT_REDS, Process, work};
 use crate::term::Term;
-use crate::value::iolist;
-use crate::value::iolist::{Part, Visited, Walk, Walked};
+use crate::value::iolist::{self, Part, Visited, Walk, Walked};
 
 bifs! {
     all own;

@@ -1,9 +1,8 @@
 //! The BIFs that convert terms to the external term format, and back.
 
 use super::{BifResult, Control, Leave, Raise, badarg, badopt, bifs, system_limit};
-use crate::external;
 use crate::external::{
-    Compressing, Compression, DecodeOptions, Decoded, EncodeOptions, Encoder, Paused,
+    self, Compressing, Compression, DecodeOptions, Decoded, EncodeOptions, Encoder, Paused,
     PausedEncoder, Progress, TooLarge, external_size,
 };
 use crate::heap::keeps;

@@ -7,8 +7,7 @@ use crate::heap::keeps;
 use crate::process::{Process, work};
 use crate::term::tag::map::SMALL_LIMIT;
 use crate::term::{Atom, Map, Term, Tuple, am};
-use crate::value::map;
-use crate::value::map::{Changed, Leaf, Leaves, Pair, TrieParts};
+use crate::value::map::{self, Changed, Leaf, Leaves, Pair, TrieParts};
 
 mod next;
 

@@ -9,8 +9,7 @@ use crate::process::refs::{
     FIRST, RefNumbers, integer_of_process, make_ref, monotonic_integer, unique_integer,
 };
 use crate::process::replay::Word;
-use crate::process::user_timers;
-use crate::process::user_timers::Receiver;
+use crate::process::user_timers::{self, Receiver};
 use crate::process::{Process, Signal, deliver, explored};
 use crate::sched;
 use crate::sched::clock::{

@@ -2,8 +2,7 @@
 
 use super::trace::{bad, session_of, weak};
 use super::{BifResult, Control, Leave, badarg, bifs};
-use crate::loader::module;
-use crate::loader::module::Mfa;
+use crate::loader::module::{self, Mfa};
 use crate::process::{self, Process};
 use crate::sched::ptab;
 use crate::sys::chance::ticks;

@@ -8,8 +8,7 @@ use crate::process::{CONTEXT_REDS, Process};
 use crate::process::{GuardResult, Raise, badarg, badarith, system_limit};
 use crate::sys::libm;
 use crate::term::{Term, View};
-use crate::value::number;
-use crate::value::number::ArithError;
+use crate::value::number::{self, ArithError};
 
 bifs! {
     all own;

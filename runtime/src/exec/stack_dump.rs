@@ -21,8 +21,7 @@ use std::fmt::Write as _;
 use super::call::Called;
 use crate::code::entry::export;
 use crate::code::{native, stubs};
-use crate::loader::module;
-use crate::loader::module::Mfa;
+use crate::loader::module::{self, Mfa};
 use crate::process::Process;
 use crate::term::{Atom, CodeAddress, RawTerm, Term, tag};
 

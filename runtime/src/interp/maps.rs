@@ -12,8 +12,7 @@ use crate::process::Process;
 use crate::term::compare::{cmp_flatmap_keys, eq_exact};
 use crate::term::tag::map::{FLAT_WORDS, SMALL_LIMIT};
 use crate::term::{Atom, CodeAddress, Map, RawTerm, Term, Tuple, am};
-use crate::value::map;
-use crate::value::map::Changed;
+use crate::value::map::{self, Changed};
 
 #[cfg(test)]
 mod tests;

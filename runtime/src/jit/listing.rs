@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use beamline_formats::name;
 use beamline_formats::native_code::Request;
-use beamline_formats::variable::Variable as _;
+use beamline_settings::variable::Variable as _;
 use iced_x86::{
     Decoder, DecoderOptions, Formatter as _, Instruction, IntelFormatter, MemorySizeOptions,
     OpKind, Register, SymbolResolver, SymbolResult,

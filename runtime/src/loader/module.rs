@@ -10,13 +10,10 @@ use parking_lot::{Mutex, RwLock};
 
 use super::debug::DebugTable;
 use super::types::Types;
-use crate::code::bif;
-use crate::code::entry;
-use crate::code::entry::FunEntry;
-use crate::code::native;
+use crate::code::entry::{self, FunEntry};
 use crate::code::op::entry as head;
-use crate::code::record;
-use crate::code::record::Defined;
+use crate::code::record::{self, Defined};
+use crate::code::{bif, native};
 use crate::hash::FxBuildHasher;
 use crate::heap::{Heap, LiteralArea, release};
 use crate::hook::Hook;

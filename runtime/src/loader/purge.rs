@@ -13,8 +13,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use super::module::{self, MODIFICATION, Module, versions};
-use crate::code::entry;
-use crate::code::entry::FunEntry;
+use crate::code::entry::{self, FunEntry};
 use crate::code::stubs::for_each_return;
 use crate::process::dirty::give_up;
 use crate::process::suspension::go_on;

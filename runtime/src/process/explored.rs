@@ -11,8 +11,8 @@ mod watches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use beamline_formats::order::{EndedAt, Ends};
 use beamline_formats::ring::Touch;
+use beamline_orders::{EndedAt, Ends};
 use parking_lot::Mutex;
 
 use super::order::Told;

@@ -1,10 +1,9 @@
 //! Handles signals, in the context of their receiver.
 
-use beamline_formats::order::Heard;
 use beamline_formats::ring::SignalKind;
+use beamline_orders::Heard;
 
 use super::event::Event;
-use super::explored;
 use super::order::{self, Source};
 use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
@@ -12,8 +11,9 @@ use super::relation::{AliasEnd, Monitored};
 use super::replay::stop;
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TracedMessage, deliver_to_peer};
-use super::{Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor};
-use super::{trace_flags, user_timers};
+use super::{
+    Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor, explored, trace_flags, user_timers,
+};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
 use crate::sys::chance::clock::monotonic_ns;

@@ -10,17 +10,14 @@ use std::cell::RefMut;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::{Heard, Spent};
 use beamline_formats::ring::{Growing, SignalKind};
+use beamline_orders::{Heard, Spent};
 use parking_lot::Mutex;
 
-use super::explored;
-use super::identity;
 use super::probe::probes;
 use super::refs::RefNumbers;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, SYSTEM, Sender, TIMER};
-use super::{Peer, Process};
-use super::{access, answer, replay};
+use super::{Peer, Process, access, answer, explored, identity, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::term::{Atom, Pid, Term, am};

@@ -26,19 +26,17 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_formats::order::{
+use beamline_orders::{
     Halt, Message, Origin, Request, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
     Told, Trace, UNFOLLOWED,
 };
-use beamline_formats::variable::Variable as _;
+use beamline_settings::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
-use super::explored;
 use super::order::{self, FOLLOWED, Source, Step};
 use super::probe::probes;
 use super::signal::{ANSWER, ExitSignal as Exit, OUTSIDE, Sender};
-use super::turns;
-use super::{Control, Exiting, Process, Signal, exists};
+use super::{Control, Exiting, Process, Signal, exists, explored, turns};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::sys::halt;

@@ -4,8 +4,8 @@
 //! in the receiver's stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
-use beamline_formats::order::Heard;
 use beamline_formats::ring::SignalKind;
+use beamline_orders::Heard;
 
 use super::order::Setting;
 use super::placed::ByAlias;

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use beamline_formats::order::Touch;
+use beamline_orders::Touch;
 use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 

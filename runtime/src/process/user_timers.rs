@@ -13,8 +13,7 @@ use crate::process::registry::{Named, whereis};
 use crate::process::replay::{self, Receiver as Recorded};
 use crate::process::{ProcShared, SYSTEM, Signal, TimerState, lookup, send};
 use crate::sched::ptab::pin;
-use crate::sched::timers;
-use crate::sched::timers::{Fire, TimerId};
+use crate::sched::timers::{self, Fire, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Atom, Pid};
 

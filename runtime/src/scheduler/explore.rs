@@ -14,9 +14,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::{self, Answer, Ask, Call, End, Lots, Reply, Scenario, Trace};
 use beamline_formats::ring::Function;
-use beamline_formats::variable::Variable as _;
+use beamline_orders::{Answer, Ask, Call, End, Lots, Reply, Scenario, Trace};
+use beamline_settings::variable::Variable as _;
 
 use super::{Scheduler, add, turns};
 use crate::code::entry::find_export;
@@ -337,10 +337,10 @@ impl Scheduler {
         let mut is_ready = true;
         let goes_on = loop {
             let replied = match is_ready {
-                true => order::send(socket, &Reply::Ready),
+                true => beamline_orders::send(socket, &Reply::Ready),
                 false => Ok(()),
             };
-            let Ok(Some(asked)) = replied.and_then(|()| order::receive(socket)) else {
+            let Ok(Some(asked)) = replied.and_then(|()| beamline_orders::receive(socket)) else {
                 leave(0);
             };
             is_ready = false;
@@ -487,7 +487,7 @@ fn is_there(Call { module, function }: &Call) -> bool {
 fn refuse(scenario: &Scenario, why: &str) {
     become_(Role::HasWorkers);
     if let Ok(mut socket) = UnixStream::connect(&scenario.socket) {
-        let _ = order::send(&mut socket, &Reply::Refused(why.to_owned()));
+        let _ = beamline_orders::send(&mut socket, &Reply::Refused(why.to_owned()));
     }
     halt::request(1);
 }
@@ -551,7 +551,7 @@ fn ended(socket: &mut UnixStream, end: End) {
         end,
         ..Answer::default()
     };
-    let _ = order::send(socket, &Reply::Ran(Box::new(answer)));
+    let _ = beamline_orders::send(socket, &Reply::Ran(Box::new(answer)));
 }
 
 /// This process is a worker from now on.
@@ -603,7 +603,9 @@ fn answer(end: End) -> ! {
     end_by_itself();
     let sent = OWN.with_borrow_mut(|own| {
         let socket = own.socket.as_mut();
-        socket.is_some_and(|socket| order::send(socket, &Reply::Ran(Box::new(answer))).is_ok())
+        socket.is_some_and(|socket| {
+            beamline_orders::send(socket, &Reply::Ran(Box::new(answer))).is_ok()
+        })
     });
     leave(if sent { ANSWERED } else { 1 })
 }

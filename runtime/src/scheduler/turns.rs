@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use beamline_formats::order::{Candidate, Drawing, LEFT_OUT, Lots, Who};
+use beamline_orders::{Candidate, Drawing, LEFT_OUT, Lots, Who};
 
 use super::Scheduler;
 use crate::process::registry::{Named, whereis};

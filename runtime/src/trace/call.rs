@@ -13,8 +13,7 @@ use super::spec;
 use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::code::native;
 use crate::code::op::entry as head;
-use crate::loader::module;
-use crate::loader::module::Mfa;
+use crate::loader::module::{self, Mfa};
 use crate::process::{Class, Exiting, Process};
 use crate::term::{CodeAddress, RawTerm, Term, am};
 

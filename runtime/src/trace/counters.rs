@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use beamline_formats::ring::{Counted, Counter};
+use beamline_settings::counter::{Counted, Counter};
 use parking_lot::Mutex;
 
 use crate::sys::counters::{ProcessCounters, ThreadCounters, is_partial};

@@ -10,8 +10,7 @@ use super::generations::Generations;
 use crate::code::entry::{Export, export};
 use crate::code::op::{Op, entry as head};
 use crate::code::{bif, native};
-use crate::loader::module;
-use crate::loader::module::{Mfa, Module};
+use crate::loader::module::{self, Mfa, Module};
 
 /// Breakpoints in stubs of exports.
 static STUBS: AtomicUsize = AtomicUsize::new(0);

@@ -1,8 +1,6 @@
 //! The profile of a whole run: one session, all processes, and all functions or those of the patterns asked for. It
 //! covers all modules, those loaded later, too. The runtime writes it as a file when the machine ends.
 
-use crate::hash::HashMap;
-use crate::sys::stderr::complain;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,20 +11,21 @@ use beamline_formats::name;
 use beamline_formats::profile::{
     Cost, Function, Header, Native, Origin, Paid, Request, TracingCost, Type, Writer,
 };
-use beamline_formats::variable::Variable as _;
+use beamline_settings::variable::Variable as _;
 
 use super::count::Counter;
-use super::kind;
 use super::meter::Measures;
 use super::node::Arena;
 use super::origin::Origins;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::tracer::TracerId;
-use super::{flags, node, span, unmatched};
+use super::{flags, kind, node, span, unmatched};
+use crate::hash::HashMap;
 use crate::loader::module::Mfa;
 use crate::process;
 use crate::sys::chance::clock::outside_now;
 use crate::sys::chance::{self, names, ticks};
+use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid};
 
 /// A run that is profiled.

@@ -9,8 +9,6 @@ mod order;
 pub(super) mod reports;
 mod spent;
 
-use crate::hash::HashMap;
-use crate::sys::stderr::complain;
 use std::cell::RefCell;
 use std::hash::Hash;
 use std::path::PathBuf;
@@ -22,11 +20,10 @@ use beamline_formats::ring::{
     Anchor, Clock, DIRTY_CPU, DIRTY_IO, Description, Event as RingEvent, Group, Id, Name, NameId,
     Request, Ring, RingOptions, Segment, Settings, System, Trigger,
 };
-use beamline_formats::variable::Variable as _;
+use beamline_settings::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
 use super::counters::{self, Counting};
-use super::kind;
 use super::known::{self, Known};
 use super::meter::Measures;
 use super::native::{self, Nature};
@@ -35,20 +32,21 @@ use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
 use super::system_event::{Number, SystemEvent};
 use super::tracer::{Event, Report, TracerId};
-use super::{flags, span, sysmon, unmatched};
+use super::{flags, kind, span, sysmon, unmatched};
+use crate::exec::dirty;
+use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
+use crate::process::{Dirty, Peer, Process};
+use crate::sys::chance::ticks::{self, Ticks};
+use crate::sys::chance::{self, clock};
+use crate::sys::stderr::complain;
+use crate::term::{Atom, Pid, Term, am};
 pub(super) use order::{
     accessed, how_of, is_in_application, ordered, ordered_again, part_of, sited,
 };
 pub(crate) use order::{event_of, time_passes};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
-
-use crate::exec::dirty;
-use crate::process::{Dirty, Peer, Process};
-use crate::sys::chance::ticks::{self, Ticks};
-use crate::sys::chance::{self, clock};
-use crate::term::{Atom, Pid, Term, am};
 
 /// A run that is recorded.
 struct Recorder {

@@ -10,8 +10,7 @@ use super::kind;
 use super::place::{Place, has_stubs};
 use super::session::Shared;
 use crate::code::entry::{Export, all_exports, export};
-use crate::loader::module;
-use crate::loader::module::{Mfa, Module};
+use crate::loader::module::{self, Mfa, Module};
 use crate::term::Atom;
 
 /// The places that are still to be staged.

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use beamline_formats::name::mfa;
-use beamline_formats::order::Halt;
 use beamline_formats::profile::Origin;
+use beamline_orders::Halt;
 
 use super::origin::Origins;
 use crate::exec::exception;
@@ -17,9 +17,8 @@ use crate::process::replay::look::look;
 use crate::process::replay::stop;
 use crate::process::{Process, Signal, SpawnOptions, deliver, spawn_first, table};
 use crate::sched::ptab::pin;
-use crate::sys::file;
-use crate::sys::halt;
 use crate::sys::stderr::complain;
+use crate::sys::{file, halt};
 use crate::term::{Atom, Pid, Term};
 
 /// So many functions are looked at for one of the application.

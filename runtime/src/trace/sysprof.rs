@@ -11,8 +11,7 @@ use std::sync::mpsc::{Sender, channel};
 use parking_lot::Mutex;
 
 use super::tracer::{Timestamp, TracerId};
-use crate::external;
-use crate::external::EncodeOptions;
+use crate::external::{self, EncodeOptions};
 use crate::heap::{Heap, Message};
 pub(crate) use crate::process::probe::{ASKED, asks};
 use crate::process::{self, ProcShared, Process, SYSTEM, Signal, ports};

@@ -1,6 +1,5 @@
 //! Tests of breakpoints on running code, `tests/beams/traced.erl`. The expected words are those of OTP 29.
 
-use crate::sys::chance::clock::outside_now;
 use std::time::Duration;
 
 use beamline_formats::profile::{Libraries, Request, Span, Type};
@@ -8,6 +7,7 @@ use beamline_formats::profile::{Libraries, Request, Span, Type};
 use super::*;
 use crate::loader::{load, module};
 use crate::process::{self, MaxHeap, SpawnOptions};
+use crate::sys::chance::clock::outside_now;
 use crate::term::Term;
 
 /// Tests share the machine: those that trace all processes take turns, with each other and with those whose
@@ -535,7 +535,7 @@ fn a_recording_has_the_call_paths_of_a_profile() {
     let pid = run("fib", 12);
     let recording = Recording::open(&file).expect("a recording");
     assert!(recording.has_ended());
-    let recorded_profile = recording.profile().expect("whole");
+    let recorded_profile = beamline_reports::events::profile(&recording).expect("whole");
     for ((pid, expected), call) in pids.into_iter().zip(expected).zip(calls) {
         let of_process = recorded(&recorded_profile, pid);
         assert_eq!(paths(&of_process), expected, "{call:?}");

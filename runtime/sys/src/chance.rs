@@ -30,7 +30,7 @@ pub mod ticks;
 
 use std::sync::OnceLock;
 
-use beamline_formats::chance::Chance;
+use beamline_settings::chance::Chance;
 
 static FORM: OnceLock<Chance> = OnceLock::new();
 

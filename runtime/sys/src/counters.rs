@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use beamline_formats::ring::{Counted, Counter};
+use beamline_settings::counter::{Counted, Counter};
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Group};
 

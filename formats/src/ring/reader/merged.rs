@@ -39,7 +39,7 @@ impl<'r> Merged<'r> {
 
     /// The same, as its segment has it.
     #[inline]
-    pub(in crate::ring) fn read_raw(&mut self) -> Result<Option<RawRecord<'_>>, Error> {
+    pub fn read_raw(&mut self) -> Result<Option<RawRecord<'_>>, Error> {
         let next = self.advance()?;
         Ok(next.map(|at| self.readers[at].raw()))
     }

@@ -1,5 +1,7 @@
 //! Tests of files that are cut, damaged, foreign, or written while they are read.
 
+use beamline_settings::random::Numbers;
+
 use super::*;
 
 #[test]
@@ -89,10 +91,10 @@ fn a_damaged_recording_is_an_error_or_a_result() {
     let (mut errors, mut results) = (0, 0);
     for round in 0..10_000 {
         let mut bytes = whole.clone();
-        let page = random.below(pages) * PAGE;
-        for _ in 0..=random.below(4) {
-            let at = page + random.below(PAGE);
-            bytes[at] = random.below(256) as u8;
+        let page = random.index(pages) * PAGE;
+        for _ in 0..=random.index(4) {
+            let at = page + random.index(PAGE);
+            bytes[at] = random.index(256) as u8;
         }
         // Half of the blocks are damaged so that only what is in them can show it.
         if round % 2 == 0 {

@@ -1,5 +1,7 @@
 //! Tests of recordings whose writers are killed.
 
+use beamline_settings::random::Numbers;
+
 use super::*;
 
 /// Set for the process that is to be killed: the file it writes.
@@ -44,7 +46,7 @@ fn whoever_is_killed_leaves_whole_records() {
         while logged(&log).is_none() {
             std::thread::yield_now();
         }
-        std::thread::sleep(std::time::Duration::from_micros(random.below(20_000) as u64));
+        std::thread::sleep(std::time::Duration::from_micros(random.index(20_000) as u64));
         child.kill().expect("it runs");
         child.wait().expect("it ends");
         let recording = open(&path);

@@ -17,7 +17,6 @@ use tempfile::TempDir;
 
 use super::layout::{BLOCK_SLOTS, PAGE, segment};
 use super::*;
-use crate::order::Trace;
 
 fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> RingOptions {
     RingOptions {
@@ -261,10 +260,8 @@ fn writable(path: &Path) -> File {
 fn read_all(path: &Path) -> Result<usize, Error> {
     let recording = Recording::open(path)?;
     let found = recording.in_parallel(count)?;
-    let losses = recording.losses(&found);
-    let (summary, _) = Summary::of(&recording, 3)?;
-    let text = summary.to_string();
-    Ok(lines(path)?.len() + losses.len() + text.len())
+    let losses = Losses::of(&recording, &found)?;
+    Ok(lines(path)?.len() + losses.to_string().len())
 }
 
 /// How many records of each kind there are.
@@ -320,7 +317,10 @@ fn what_is_known_of_a_recording_is_read() {
     let recording = open(&path);
     assert_eq!(recording.description(), &given.description);
     assert_eq!((recording.token(), recording.unix_ns()), (77, 5));
-    assert_eq!(recording.os_pid(), u64::from(crate::chance::os_pid()));
+    assert_eq!(
+        recording.os_pid(),
+        u64::from(beamline_settings::chance::os_pid())
+    );
     assert_eq!(recording.when_full(), Some(WhenFull::Stop));
     assert!(!recording.has_ended());
     let schedulers: Vec<_> = (0..recording.segments())
@@ -364,19 +364,6 @@ fn what_cannot_be_made_leaves_nothing() {
     }
     let nowhere = folder.path().join("no/where");
     assert!(Ring::create(&nowhere, &options(1, 4, WhenFull::Stop)).is_err());
-}
-
-/// Numbers that look random and are the same in every run.
-pub(crate) struct Numbers(pub(crate) u64);
-
-impl Numbers {
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
 }
 
 #[test]
@@ -554,32 +541,4 @@ fn a_record_that_grows_has_the_time_of_the_last_one_where_that_is_not_long_ago()
     one.time_passes(1);
     assert!(write(&mut one, Some(second), 8).1, "time has passed");
     assert!(!write(&mut other, Some(third), 9).1);
-}
-
-#[test]
-fn messages_that_are_told_of_together_are_steps_one_by_one() {
-    let (_folder, path) = place();
-    let mut options = options(2, 64, WhenFull::Stop);
-    options.description.settings.events = vec!["order".into()];
-    let ring = create(&path, &options);
-    let [mut one, mut other] = [0, 1].map(|at| ring.segment(at).expect("free"));
-    let (ping, pong) = (Id::Process(1), Id::Process(2));
-    let label = |from, number| Label { from, number };
-    one.write(1, ping, &Event::OrderSpawn { child: pong });
-    other.write(2, pong, &Event::OrderTake { label: label(1, 1) });
-    one.write(3, ping, &Event::OrderSendTake { label: label(2, 1) });
-    other.write(4, pong, &Event::OrderSendTake { label: label(1, 2) });
-    let mut pings = begin_growing(&mut one, ping);
-    let mut pongs = begin_growing(&mut other, pong);
-    assert!(one.grow(&mut pings) && other.grow(&mut pongs));
-    one.write(9, ping, &Event::OrderTimeout {});
-    let text = "{p1, [spawn(p1.1), send(l1:1), deliver(l1.1:1), receive(l1.1:1), send(l1:2), deliver(l1.1:2), receive(l1.1:2), \
-                send(l1:3), deliver(l1.1:3), receive(l1.1:3), timeout, send(l1:4)]}
-{p1.1, [deliver(l1:1), receive(l1:1), send(l1.1:1), deliver(l1:2), receive(l1:2), send(l1.1:2), deliver(l1:3), receive(l1:3), \
- send(l1.1:3), deliver(l1:4), receive(l1:4)]}";
-    let expected: Trace = text.parse().expect("a trace");
-    let read = Trace::of(&open(&path)).expect("the order is whole");
-    let steps =
-        |trace: &Trace| -> Vec<_> { trace.processes.iter().map(|it| it.steps.clone()).collect() };
-    assert_eq!(steps(&read), steps(&expected));
 }

@@ -3,6 +3,8 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use beamline_settings::random::Numbers;
+
 use super::super::stream::HEAD;
 use super::*;
 
@@ -36,6 +38,13 @@ fn stream(folder: &Path, when_full: WhenFull, all: u64, every: u64) -> PathBuf {
     out
 }
 
+/// What is missing, as reports say it.
+fn losses(recording: &Recording) -> String {
+    let found = recording.in_parallel(count).expect("readable");
+    let losses = Losses::of(recording, &found).expect("readable");
+    losses.to_string()
+}
+
 #[test]
 fn a_stream_has_all_that_was_waited_for() {
     let (folder, _) = place();
@@ -50,8 +59,7 @@ fn a_stream_has_all_that_was_waited_for() {
     assert!(Recording::is_one(&out) && !recording.is_cut());
     let length = fs::metadata(&out).expect("it is there").len();
     writable(&out).set_len(length - 8).expect("it gets shorter");
-    let (summary, _) = Summary::of(&open(&out), 3).expect("whole");
-    let text = summary.to_string();
+    let text = losses(&open(&out));
     assert!(text.starts_with("LOST: everything after the end"), "{text}");
 }
 
@@ -238,8 +246,7 @@ fn what_happened_before_something_is_kept() {
     assert_eq!(numbers, (first..=last).collect::<Vec<_>>());
     assert!(first <= 7_000 && first + 300 > 7_000, "{first}");
     assert_eq!(last, 9_499);
-    let (summary, _) = Summary::of(&recording, 3).expect("whole");
-    let text = summary.to_string();
+    let text = losses(&recording);
     assert!(
         text.starts_with("Nothing was lost.\nKept around long_gc of <0.7.0> at 9."),
         "{text}"
@@ -258,8 +265,7 @@ fn what_the_ring_had_no_room_for_is_lost() {
         "{}",
         numbers[0]
     );
-    let (summary, _) = Summary::of(&recording, 3).expect("whole");
-    let text = summary.to_string();
+    let text = losses(&recording);
     assert!(
         text.contains("for which the ring had no room; use a larger --ring"),
         "{text}"
@@ -314,9 +320,9 @@ fn a_damaged_stream_is_an_error_or_a_result() {
     let mut random = Numbers(3);
     for _ in 0..2_000 {
         let mut bytes = whole.clone();
-        for _ in 0..=random.below(4) {
-            let at = random.below(bytes.len());
-            bytes[at] = random.below(256) as u8;
+        for _ in 0..=random.index(4) {
+            let at = random.index(bytes.len());
+            bytes[at] = random.index(256) as u8;
         }
         file.write_all_at(&bytes, 0).expect("writable");
         let _ = read_all(&path);

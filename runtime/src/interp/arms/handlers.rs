@@ -1,7 +1,6 @@
 //! The arms that raise and handle exceptions.
 
-use crate::exec::exception;
-use crate::exec::exception::Current;
+use crate::exec::exception::{self, Current};
 use crate::exec::raise::reraised;
 use crate::interp::regs::{Go, Regs};
 use crate::process::{Class, Exception};

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use beamline_formats::order::EndedAt;
+use beamline_orders::EndedAt;
 
 use super::super::signal::ExitSignal;
 use super::super::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor, turns};

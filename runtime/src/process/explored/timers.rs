@@ -4,7 +4,7 @@
 //!
 //! A timer that was cancelled ends at once, and sends nothing: a run has both orders in its trace, or a prefix of it.
 
-use beamline_formats::order::LEFT_OUT;
+use beamline_orders::LEFT_OUT;
 
 use super::super::access::Access;
 use super::super::refs::RefNumbers;

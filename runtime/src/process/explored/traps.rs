@@ -4,7 +4,7 @@
 //! to, is a change of an object of its own, and to send such a signal a read of this. What becomes of it is settled when it
 //! is sent: there is no order in which it comes beside that.
 
-use beamline_formats::order::Ends;
+use beamline_orders::Ends;
 
 use super::super::access::{Access, ObjectsOf, Part, Shared, Touch};
 use super::super::signal::ExitSignal;

@@ -3,7 +3,7 @@
 //! What a process is told where it monitors, or links to, another one depends on whether that one has ended. So its end is
 //! a change of an object of its own, and a monitor or a link a read of this.
 
-use beamline_formats::order::Ends;
+use beamline_orders::Ends;
 
 use super::super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
 use super::super::refs::RefNumbers;

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_formats::order::{Access, Message, Signal, Step as Recorded, Told, Trace};
+use beamline_orders::{Access, Message, Signal, Step as Recorded, Told, Trace};
 use parking_lot::Mutex;
 
 use super::super::shared::lookup;

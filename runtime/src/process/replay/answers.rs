@@ -1,6 +1,6 @@
 //! The answers of native functions in a replay, and the messages from outside: those of the recorded run.
 
-use beamline_formats::order::{Message, Step as Recorded, Told, Trace, Value};
+use beamline_orders::{Message, Step as Recorded, Told, Trace, Value};
 
 use super::{Follows, Plan, plan};
 use crate::hash::HashMap;

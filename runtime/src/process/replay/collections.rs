@@ -2,10 +2,9 @@
 //! the collections that come later and on what they cost. So they are made where they were in the recorded run, whether or
 //! not the request has come, and a request is only answered.
 
-use beamline_formats::order::Step as Recorded;
+use beamline_orders::Step as Recorded;
 
-use super::super::order;
-use super::super::{Control, Exiting, Process};
+use super::super::{Control, Exiting, Process, order};
 use super::{Follows, Plan, plan};
 
 /// How many there are among these steps.

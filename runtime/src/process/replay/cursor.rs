@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use beamline_formats::name;
-use beamline_formats::order::{Message, Step as Recorded, Trace};
+use beamline_orders::{Message, Step as Recorded, Trace};
 
 use super::super::order::{Source, Step};
 use super::Plan;

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use beamline_formats::order::{Step as Recorded, Trace};
+use beamline_orders::{Step as Recorded, Trace};
 use parking_lot::Mutex;
 
 use super::super::answer::HALTS;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use beamline_formats::order::{Heard, Message, Step as Recorded};
+use beamline_orders::{Heard, Message, Step as Recorded};
 
 use super::super::Signal;
 use super::super::order::Source;

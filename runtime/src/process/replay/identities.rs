@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use beamline_formats::order::{Origin, Step as Recorded, Trace, Value};
+use beamline_orders::{Origin, Step as Recorded, Trace, Value};
 
 use super::{Plan, plan};
 use crate::hash::HashSet;

@@ -5,11 +5,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use beamline_formats::name::thousands;
-use beamline_formats::order::{Signal as ExitSignal, Spent, Step as Recorded};
+use beamline_orders::{Signal as ExitSignal, Spent, Step as Recorded};
 
-use super::super::order;
 use super::super::signal::ExitSignal as Exit;
-use super::super::{Process, Signal};
+use super::super::{Process, Signal, order};
 use super::{Follows, Plan, plan};
 use crate::sys::stderr::complain;
 

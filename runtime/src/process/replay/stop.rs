@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_formats::order::{Halt, Stop};
+use beamline_orders::{Halt, Stop};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::super::order::{Answers, Source};

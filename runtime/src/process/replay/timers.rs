@@ -1,6 +1,6 @@
 //! Timers of a recorded run whose messages have come.
 
-use beamline_formats::order::{Message, Set, Setting as Recorded, Step, Told, Trace};
+use beamline_orders::{Message, Set, Setting as Recorded, Step, Told, Trace};
 
 use super::super::order::{Setting, is_followed};
 use super::{Plan, plan};

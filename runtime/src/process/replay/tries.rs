@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use beamline_formats::order::{Message, Pair, Sites, Step as Recorded, Told, Trace};
+use beamline_orders::{Message, Pair, Sites, Step as Recorded, Told, Trace};
 use parking_lot::Mutex;
 
 use super::super::order::{self, Sending, Tried};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamline_formats::order::{Message, Set, Setting};
+use beamline_orders::{Message, Set, Setting};
 
 use super::super::{Process, Signal, deliver};
 use super::{Plan, Recorded, plan, stop};

@@ -1,9 +1,9 @@
 //! What a run tells when it has ended: its steps, and what is known of its processes.
 
-use beamline_formats::order::{
+use beamline_formats::ring::{Function, NameId};
+use beamline_orders::{
     Answer, End, Ended, ExitCall, PROGRAMS, SharedAccess, ThroughAlias, Traps, Watch,
 };
-use beamline_formats::ring::{Function, NameId};
 
 use super::printed;
 use crate::hash::HashMap;

@@ -1,19 +1,18 @@
 //! Records the order of what processes do to each other.
 
-use beamline_formats::order::Spent;
 use beamline_formats::profile::Origin;
 use beamline_formats::ring::{
     Event as RingEvent, Growing, Id, Label, NameId, Near, Shared as Kind, Touch as How,
 };
+use beamline_orders::Spent;
 
 use super::reports::text_of;
 use super::{OWN, Own, Recorder, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
-use crate::process::Process;
 use crate::process::access::{Access, Part, Shared, Touch};
-use crate::process::answer;
 use crate::process::order::{self, Aside, RECORDED, SITED, Sending, Setting, Told, Tried};
+use crate::process::{Process, answer};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use beamline_formats::chance::Chance;
+use beamline_settings::chance::Chance;
 
 use super::{form, os};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
-use beamline_formats::chance::Chance;
+use beamline_settings::chance::Chance;
 use parking_lot::Mutex;
 use rustix::fs::{self, FileType, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -214,9 +214,10 @@ pub fn order(names: &mut [Vec<u8>]) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
 
     fn now() -> Moment {
         Moment {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use beamline_formats::chance::Chance;
+use beamline_settings::chance::Chance;
 
 use super::{form, os};
 

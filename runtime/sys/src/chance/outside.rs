@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use beamline_settings::chance::Chance;
 use parking_lot::Mutex;
-
-use beamline_formats::chance::Chance;
 
 use super::form;
 

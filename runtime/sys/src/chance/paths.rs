@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use beamline_formats::chance::{Chance, folder_of_run};
+use beamline_settings::chance::{Chance, folder_of_run};
 use memchr::memmem;
 
 use super::form;

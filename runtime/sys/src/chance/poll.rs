@@ -27,7 +27,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-use beamline_formats::chance::Chance;
+use beamline_settings::chance::Chance;
 use parking_lot::Mutex;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -480,7 +480,6 @@ pub fn hung_up(fd: RawFd) -> std::io::Result<Option<bool>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs::File;
     use std::io::Write;
     use std::os::fd::AsRawFd;
@@ -489,6 +488,8 @@ mod tests {
     use std::time::Duration;
 
     use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
 
     /// A number that no descriptor of the tests has.
     const NOT_OPEN: RawFd = 5000;

@@ -3,7 +3,7 @@
 //! Invariant PR1: `sysconf` only answers a question; it touches no memory of its caller.
 #![expect(unsafe_code, reason = "asks the C library")]
 
-use beamline_formats::chance::Chance;
+use beamline_settings::chance::Chance;
 
 use super::form;
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use beamline_formats::chance::Chance;
-use beamline_formats::random;
+use beamline_settings::chance::Chance;
+use beamline_settings::random;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
 

@@ -1,0 +1,142 @@
+//! Races of monitors and links with the ends that they tell of.
+//!
+//! A process that was gone when it was monitored or linked to could have been there still, unless something had told of its
+//! end. One that was there could have been gone already, unless its end depends on what came behind the monitor.
+
+use std::collections::BTreeMap;
+
+use beamline_formats::ring::SignalKind;
+use rustc_hash::FxHashMap;
+
+use super::super::signals::{Arrived, OwnSteps, SentSignals};
+use super::super::{Message, Process, Sites, Step, Told, Trace};
+use super::{Causes, Clock, Known, Messages, Pair, Races, join, timeouts_until};
+
+impl Races {
+    /// Those of the ends that monitors and links of a process tell: each could have been told as that of who was there, or
+    /// of who was gone.
+    pub(super) fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
+        let it = &self.trace.processes[process];
+        let watcher = Watcher {
+            process,
+            watches: watches(it, process, &causes.arrived, &sites.signals),
+            causes,
+            trace: &self.trace,
+        };
+        let timeouts = timeouts_until(&it.steps);
+        let mut clock = causes
+            .of_beginning(process)
+            .map(Known::clock)
+            .unwrap_or_default();
+        let mut found = Vec::new();
+        for (step, made) in it.steps.iter().enumerate() {
+            let Step::Receive(message) = made else {
+                continue;
+            };
+            if let Message::Told(told) = *message
+                && watcher.could_be_otherwise(told, &clock)
+            {
+                let other = Told {
+                    gone: !told.gone,
+                    ..told
+                };
+                let both = Messages {
+                    taken: Some(*message),
+                    timeout: timeouts[step],
+                    other: Message::Told(other),
+                    is_same_receive: None,
+                    has_clause: None,
+                };
+                found.push((step, both));
+            }
+            if let Some(known) = causes.of_cause(process, *message) {
+                join(&mut clock, known);
+            }
+        }
+        for (step, both) in found {
+            self.add(process, step, Pair::Messages(both), sites);
+        }
+    }
+}
+
+/// A process that is told of ends.
+struct Watcher<'r> {
+    process: usize,
+    /// Where it has asked for them, by the numbers of messages: an end that knows of fewer of its steps does not depend on
+    /// what came behind.
+    watches: FxHashMap<u32, usize>,
+    causes: &'r Causes,
+    trace: &'r Trace,
+}
+
+impl Watcher<'_> {
+    /// Whether the process whose end a message tells could have been gone, or there, when the process that knows so much
+    /// asked for it.
+    fn could_be_otherwise(&self, told: Told, clock: &Clock) -> bool {
+        let Some(of) = told.of else { return false };
+        match told.gone {
+            true => self
+                .trace
+                .end_of(of)
+                .is_some_and(|end| clock.get(&of).is_none_or(|known| *known <= end)),
+            false => {
+                let end = self.causes.of_end(of);
+                let watch = self.watches.get(&told.number);
+                watch
+                    .zip(end)
+                    .is_some_and(|(behind, end)| end.of(self.process) < *behind)
+            }
+        }
+    }
+}
+
+/// Behind how many steps of a process its monitors and links were made of which its messages tell, by the numbers of these.
+/// Monitors of one process tell in their order; of those that were given up, the latest ones are taken for it.
+fn watches(
+    it: &Process,
+    process: usize,
+    arrived: &Arrived,
+    sent: &SentSignals,
+) -> FxHashMap<u32, usize> {
+    let own = OwnSteps::of_process(it);
+    let mut asked: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
+    let signals = sent.of(process);
+    for (at, signal) in signals.iter().enumerate() {
+        let line = (signal.to, signal.kind.is_of_link());
+        let of = asked.entry(line).or_default();
+        match signal.kind {
+            SignalKind::Monitor | SignalKind::Link => {
+                // Who has heard of an exit signal that comes next knows of no step more.
+                let mut next = signals[at..]
+                    .iter()
+                    .take_while(|next| next.steps == signal.steps);
+                let exits = next.any(|next| next.kind.is_exit());
+                of.push(own.first_behind(signal.steps) + usize::from(!exits));
+            }
+            SignalKind::Demonitor | SignalKind::Unlink => drop(of.pop()),
+            SignalKind::Exit | SignalKind::Kill | SignalKind::Normal => {}
+        }
+    }
+    asked.values_mut().for_each(|all| all.reverse());
+    let mut watches = FxHashMap::default();
+    for step in &it.steps {
+        let Step::Deliver(Message::Told(told)) = step else {
+            continue;
+        };
+        let is_of_call = told.exit && !is_of_end(arrived, sent, process, *told);
+        if let Some(of) = told.of.filter(|_| !is_of_call)
+            && let Some(behind) = asked.get_mut(&(of, told.exit)).and_then(Vec::pop)
+        {
+            watches.insert(told.number, behind);
+        }
+    }
+    watches
+}
+
+/// Whether a message is of the end of a process, not of a call of `exit/2`.
+fn is_of_end(arrived: &Arrived, sent: &SentSignals, to: usize, told: Told) -> bool {
+    let signal = arrived.messages.get(&(to, told.number));
+    signal
+        .and_then(|signal| sent.get(*signal))
+        .is_none_or(|signal| signal.is_of_end)
+}

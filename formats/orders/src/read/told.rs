@@ -1,0 +1,74 @@
+//! Messages that no process has sent, as records tell of them.
+
+use beamline_formats::ring::{Event, Id, Label};
+
+use super::{Reader, incomplete};
+use crate::{Message, Set, Told};
+
+impl Reader<'_> {
+    /// A record of a message that no process has sent.
+    pub(super) fn add_told(&mut self, me: usize, event: &Event<'_>) -> Result<(), String> {
+        match *event {
+            Event::OrderTold { of } => self.told(me, of, false, None),
+            Event::OrderToldGone { of } => self.told(me, of, true, None),
+            Event::OrderDown { of, monitor } => self.told(me, of, false, Some(monitor)),
+            Event::OrderDownGone { of, monitor } => self.told(me, of, true, Some(monitor)),
+            Event::OrderToldExit { of } => self.told_exit(me, of, false),
+            Event::OrderToldExitGone { of } => self.told_exit(me, of, true),
+            Event::OrderTimer { label } => self.timer(me, label),
+            _ => Ok(()),
+        }
+    }
+
+    /// A message of a monitor, of this number if that is known, or of what is not known, is delivered.
+    fn told(&mut self, me: usize, of: Id, gone: bool, monitor: Option<u64>) -> Result<(), String> {
+        let set = match monitor {
+            Some(number) => {
+                let number = number.try_into().map_err(|_| incomplete())?;
+                Some(Set::monitor(number).ok_or_else(incomplete)?)
+            }
+            None => None,
+        };
+        let told = Told {
+            of: self.place_of(of),
+            gone,
+            set,
+            ..Told::of_nobody(self.next_told(me))
+        };
+        self.deliver(me, Message::Told(told))
+    }
+
+    /// An exit signal is delivered as a message.
+    fn told_exit(&mut self, me: usize, of: Id, gone: bool) -> Result<(), String> {
+        let told = Told {
+            of: self.place_of(of),
+            gone,
+            exit: true,
+            ..Told::of_nobody(self.next_told(me))
+        };
+        self.deliver(me, Message::Told(told))
+    }
+
+    fn place_of(&mut self, of: Id) -> Option<usize> {
+        match of {
+            Id::Process(of) => Some(self.place(of)),
+            _ => None,
+        }
+    }
+
+    fn next_told(&mut self, me: usize) -> u32 {
+        self.all[me].told += 1;
+        self.all[me].told
+    }
+
+    /// The message of a timer is delivered.
+    fn timer(&mut self, me: usize, label: Label) -> Result<(), String> {
+        let of = self.place_of_low(label.from);
+        let timer = Set::timer(of, label.number).ok_or_else(incomplete)?;
+        let told = Told {
+            set: Some(timer),
+            ..Told::of_nobody(self.next_told(me))
+        };
+        self.deliver(me, Message::Told(told))
+    }
+}

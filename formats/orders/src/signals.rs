@@ -1,0 +1,183 @@
+//! The signals other than messages that the processes of a trace have sent, and when these have trapped exits, as far as
+//! that was recorded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use beamline_formats::ring::SignalKind;
+use rustc_hash::FxHashMap;
+
+use super::{Message, Process, Site, Step, Told, Trace};
+
+/// A signal other than a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SentSignal {
+    pub(super) kind: SignalKind,
+    /// The receiver's place.
+    pub(super) to: usize,
+    /// How many steps its sender had made itself by then.
+    pub(super) steps: usize,
+    /// The end of its sender has sent it.
+    pub(super) is_of_end: bool,
+    /// Where in the code it was sent.
+    pub(super) site: Option<Site>,
+}
+
+/// A signal, by its sender and its place among the signals of that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SignalAt {
+    /// The sender's place.
+    pub of: usize,
+    pub(super) at: usize,
+}
+
+/// What was recorded of the signals of all processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SentSignals {
+    /// Of each process, in their order.
+    all: BTreeMap<usize, Vec<SentSignal>>,
+    /// When each process began to trap exits, or ceased to: how many steps it had made itself by then.
+    traps: FxHashMap<usize, Vec<(usize, bool)>>,
+}
+
+impl SentSignals {
+    /// A process sends a signal.
+    pub(super) fn insert(&mut self, of: usize, signal: SentSignal) {
+        self.all.entry(of).or_default().push(signal);
+    }
+
+    /// A process that has made so many steps itself begins to trap exits, or ceases to.
+    pub(super) fn insert_traps(&mut self, of: usize, steps: usize, traps: bool) {
+        self.traps.entry(of).or_default().push((steps, traps));
+    }
+
+    /// Those of a process.
+    pub(super) fn of(&self, process: usize) -> &[SentSignal] {
+        self.all.get(&process).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn get(&self, signal: SignalAt) -> Option<&SentSignal> {
+        self.of(signal.of).get(signal.at)
+    }
+
+    /// All exit signals, those of one process in their order.
+    fn exits(&self) -> impl Iterator<Item = (SignalAt, &SentSignal)> {
+        let all = self.all.iter().flat_map(|(of, all)| {
+            let at = |at| SignalAt { of: *of, at };
+            (0..).map(at).zip(all)
+        });
+        all.filter(|(_, signal)| signal.kind.is_exit())
+    }
+
+    /// When a process began to trap exits, or ceased to, in its order.
+    pub(super) fn traps(&self, process: usize) -> &[(usize, bool)] {
+        self.traps.get(&process).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same, of processes at other places.
+    pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> SentSignals {
+        let all = self.all.into_iter().filter_map(|(of, all)| {
+            let all = all.into_iter().filter_map(|signal| {
+                let to = place(signal.to)?;
+                Some(SentSignal { to, ..signal })
+            });
+            Some((place(of)?, all.collect()))
+        });
+        let all = all.collect();
+        let traps = self.traps.into_iter();
+        let traps = traps.filter_map(|(of, all)| Some((place(of)?, all)));
+        SentSignals {
+            all,
+            traps: traps.collect(),
+        }
+    }
+}
+
+/// What has become of exit signals. Those of one process to another one come in their order, so the n-th of them that has
+/// become a message, was lost or has ended the receiver is the n-th one that was sent.
+#[derive(Debug, Default)]
+pub(super) struct Arrived {
+    /// The messages that they are, by their receivers and numbers.
+    pub(super) messages: FxHashMap<(usize, u32), SignalAt>,
+    /// The signals that have ended processes.
+    pub(super) ends: FxHashMap<usize, SignalAt>,
+    /// Those that have not come to their receivers, by these.
+    pub(super) left: FxHashMap<usize, Vec<SignalAt>>,
+}
+
+impl Arrived {
+    pub(super) fn of(trace: &Trace, sent: &SentSignals) -> Arrived {
+        let mut lines: BTreeMap<(usize, usize), VecDeque<SignalAt>> = BTreeMap::new();
+        for (place, signal) in sent.exits() {
+            let line = lines.entry((signal.to, place.of)).or_default();
+            line.push_back(place);
+        }
+        let mut arrived = Arrived::default();
+        for (at, process) in trace.processes.iter().enumerate() {
+            for step in &process.steps {
+                let line = step.comes_from().and_then(|of| lines.get_mut(&(at, of)));
+                let Some(signal) = line.and_then(VecDeque::pop_front) else {
+                    continue;
+                };
+                match step {
+                    Step::Deliver(Message::Told(told)) => {
+                        arrived.messages.insert((at, told.number), signal);
+                    }
+                    Step::Spent(_) => drop(arrived.ends.insert(at, signal)),
+                    _ => {}
+                }
+            }
+        }
+        for ((to, _), line) in lines {
+            arrived.left.entry(to).or_default().extend(line);
+        }
+        arrived
+    }
+}
+
+impl Step {
+    /// The process whose exit signal comes with this step.
+    fn comes_from(&self) -> Option<usize> {
+        match self {
+            Step::Deliver(Message::Told(Told {
+                of,
+                exit: true,
+                gone: false,
+                ..
+            })) => *of,
+            Step::Lost(of) => Some(*of),
+            Step::Spent(spent) => spent.of,
+            _ => None,
+        }
+    }
+}
+
+/// Where among the steps of a process those are that it has made itself, and how many steps it has.
+#[derive(Debug)]
+pub(super) struct OwnSteps {
+    places: Vec<usize>,
+    length: usize,
+}
+
+impl OwnSteps {
+    pub(super) fn of_process(process: &Process) -> OwnSteps {
+        let steps = &process.steps;
+        let own = (0..).zip(steps).filter(|(_, step)| step.is_own());
+        OwnSteps {
+            places: own.map(|(at, _)| at).collect(),
+            length: steps.len(),
+        }
+    }
+
+    /// The first place where something can stand that it did when it had made so many: right behind the last of these.
+    pub(super) fn first_behind(&self, own: usize) -> usize {
+        let before = own.checked_sub(1);
+        before.map_or(0, |before| {
+            self.places.get(before).map_or(self.length, |at| at + 1)
+        })
+    }
+
+    /// The last such place: right before the next one.
+    pub(super) fn last_behind(&self, own: usize) -> usize {
+        self.places.get(own).copied().unwrap_or(self.length)
+    }
+}

@@ -1,0 +1,33 @@
+//! What the events of a recording mean together.
+//!
+//! * [`scan`] hands all records on, in order of time;
+//! * [`Stacks`], [`Spans`], [`InTransit`] follow what is open: calls, time slices and collections, messages;
+//! * [`Summary`] is what a person wants to know first.
+
+pub(crate) mod batch;
+mod blocks;
+pub(crate) mod calls;
+mod counters;
+mod in_transit;
+mod living;
+pub(crate) mod part;
+pub(crate) mod pass;
+#[cfg(test)]
+pub(crate) mod sample;
+mod sampled;
+mod shares;
+mod spans;
+pub(crate) mod spool;
+mod stacks;
+pub(crate) mod summary;
+mod total;
+
+pub use blocks::{Block, BlockCaller, LIMIT_NS, Unfinished};
+pub use calls::{profile, profile_and_losses};
+pub use counters::{CounterCost, Counters};
+pub use in_transit::{InTransit, Passing, Sent};
+pub use pass::scan;
+pub use sampled::{Does, Looked, Row, Sampled, Share, Stopped, ThreadKind};
+pub use spans::{Collection, DirtyCall, End, Slice, Span, Spans, follow};
+pub use stacks::{Activation, Stacks, Step};
+pub use summary::{DirtyUse, FunctionCost, Longest, Shown, Summary, Use};

@@ -1,0 +1,168 @@
+use beamline_formats::ring::{Frame, Name, NameId};
+
+use super::*;
+use crate::events::sample::{Sample, process};
+
+/// A recording in which `f` was seen `own` times by itself and `g`, called by it, `callee` times.
+fn seen(own: u64, callee: u64) -> Sample {
+    let sampling = Sampling {
+        rate_hz: 200,
+        means: "test".into(),
+        of_running: true,
+    };
+    let mut sample = Sample::sampled(sampling);
+    let mut stack = |below, name| {
+        let function = sample.function(name);
+        let line = 7;
+        sample.name(Name::Stack(Frame {
+            below,
+            function,
+            line,
+        }))
+    };
+    let f = stack(NameId::NONE, "f");
+    let g = stack(f, "g");
+    let looked = Looked {
+        does: Does::Erlang,
+        kind: ThreadKind::Scheduler,
+        number: 2,
+    };
+    for at in 0..own + callee {
+        let stack = if at < own { f } else { g };
+        sample.write(at, process(9), looked.event(stack));
+    }
+    sample.write(own + callee, Id::None, Event::SamplesLost { count: 3 });
+    sample
+}
+
+fn read(sample: &Sample) -> (Sampled, Profile) {
+    let recording = sample.open();
+    let sampling = recording.sampling().expect("it is of samples").clone();
+    Sampled::of(&recording, &sampling).expect("readable")
+}
+
+#[test]
+fn shares_have_error_bars() {
+    for (samples, all, percent, plus_minus) in [
+        (200, 4_000, 5.0, 0.7),
+        (50, 100, 50.0, 9.6),
+        (0, 100, 0.0, 1.8),
+        (100, 100, 100.0, 1.8),
+        (0, 0, 0.0, 19.0),
+    ] {
+        let share = Share::of(samples, all);
+        assert!((share.percent - percent).abs() < 0.1, "{share:?}");
+        let is_near = (share.plus_minus - plus_minus).abs();
+        assert!(all == 0 || is_near < 0.1, "{share:?}");
+    }
+}
+
+#[test]
+fn samples_are_counted_and_calls_are_not() {
+    let (sampled, profile) = read(&seen(30, 10));
+    assert_eq!((sampled.samples, sampled.samples_lost), (40, 3));
+    let rows = sampled.functions.iter();
+    let rows = rows.map(|row| {
+        (
+            row.what.as_str(),
+            row.samples,
+            row.total.map(|of| of.samples),
+        )
+    });
+    let expect = [("m:f/1", 30, Some(40)), ("m:g/1", 10, Some(10))];
+    assert_eq!(rows.collect::<Vec<_>>(), expect);
+    assert!(profile.nodes.iter().all(|node| node.cost.calls == 0));
+    let time: u64 = profile.nodes.iter().map(|node| node.cost.time_ns).sum();
+    assert_eq!(time, 40 * 5_000_000);
+    let text = sampled.shown(&profile, &View::default()).to_string();
+    for part in [
+        "at 200 Hz",
+        "40 samples",
+        "; 3 lost",
+        "m:f/1",
+        "scheduler 2",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("CALLS"), "{text}");
+}
+
+#[test]
+fn what_stopping_cost_is_told() {
+    let mut sample = seen(2, 0);
+    let (sampled, _) = read(&sample);
+    assert_eq!(sampled.stopped, None);
+    for ns in [30_000, 50_000] {
+        let event = Event::ThreadsStopped { looks: 1, ns };
+        sample.write(9, Id::None, event);
+    }
+    let (sampled, profile) = read(&sample);
+    let (looks, ns) = (2, 80_000);
+    assert_eq!(sampled.stopped, Some(Stopped { looks, ns }));
+    let text = sampled.shown(&profile, &View::default()).to_string();
+    let expect = "threads were stopped 2 times, for 40.00 µs each at most.";
+    assert!(text.contains(expect), "{text}");
+}
+
+#[test]
+fn exports_have_samples_and_no_calls() {
+    use crate::export::{Selection, Target, write};
+    let recording = seen(3, 2).open();
+    let export = |target| {
+        let mut out = Vec::new();
+        let done = write(&recording, target, &Selection::default(), &mut out);
+        done.map(|()| String::from_utf8_lossy(&out).into_owned())
+    };
+    let folded = export(Target::Folded).expect("it has call paths");
+    assert_eq!(folded, "m:f/1 15000000\nm:f/1;m:g/1 10000000\n");
+    let lines = export(Target::Jsonl).expect("it has records");
+    assert_eq!(lines.matches("\"m:f/1;m:g/1\"").count(), 2, "{lines}");
+    let text = export(Target::Speedscope).expect("it has samples");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let profile = &json["profiles"][0];
+    assert_eq!(profile["type"], "sampled");
+    assert_eq!(profile["samples"].as_array().map(Vec::len), Some(5));
+    assert_eq!(profile["endValue"], 25_000_000);
+    let text = export(Target::Firefox).expect("it has samples");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let thread = &json["threads"][0];
+    let stacks = serde_json::json!([0, 0, 0, 1, 1]);
+    assert_eq!(thread["samples"]["stack"], stacks);
+    assert_eq!(thread["samples"]["weight"][4], 5.0);
+    assert_eq!(thread["stackTable"]["prefix"], serde_json::json!([null, 0]));
+    assert_eq!(json["meta"]["interval"], 5.0);
+    for target in [Target::Perfetto, Target::Callgrind, Target::Hdr] {
+        let error = export(target).expect_err("it needs calls").to_string();
+        let begin = format!("{} cannot be made of samples", target.name());
+        assert!(error.starts_with(&begin), "{error}");
+    }
+}
+
+#[test]
+fn what_samples_do_not_have_is_refused_in_a_line() {
+    use beamline_formats::ring::Group;
+    let recording = seen(1, 0).open();
+    let needs = &[Group::Calls, Group::Returns];
+    assert_eq!(recording.lacks_paths("a flame graph", needs), None);
+    let words = &[Group::Calls, Group::Returns, Group::Words];
+    let line = recording.lacks_paths("a flame graph of words", words);
+    let line = line.expect("it has no words");
+    assert!(line.starts_with("a flame graph of words cannot be made of samples, which have"));
+    assert!(line.ends_with("--events calls,returns,words"), "{line}");
+    let error = "samples".parse::<Group>().expect_err("not inside");
+    assert!(error.contains("beamline sample"), "{error}");
+}
+
+#[test]
+fn a_stack_that_leads_upwards_is_damage() {
+    let mut sample = seen(1, 0);
+    let function = sample.function("f");
+    let below = NameId(1_000_000);
+    let line = 0;
+    sample.name(Name::Stack(Frame {
+        below,
+        function,
+        line,
+    }));
+    assert!(Recording::open(&sample.path).is_err());
+}

@@ -1,0 +1,34 @@
+//! What a recording or a profile tells a person or another program.
+//!
+//! The runtime does not depend on this crate. It works from the files alone.
+//!
+//! * [`events`]: what the events of a recording mean together: calls, spans, waits, losses, the summary;
+//! * [`table`]: the text table, as OTP's `tprof` prints it;
+//! * [`flamegraph`]: folded stacks, the pictures drawn from them, and the difference between two profiles;
+//! * [`export`]: recordings and profiles for other programs;
+//! * [`histogram`]: how long single things took;
+//! * [`html`]: a recording as one page for a browser;
+//! * [`choice`]: the functions or processes that a user chooses for a report;
+//! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
+//! * [`gate`]: what workloads did, compared with a baseline, within limits;
+//! * [`json`]: a profile as JSON, for other programs;
+//! * `sums`: what call paths and functions cost with all that they called;
+//! * `rank`: whether times of two versions differ, or by chance.
+//!
+//! The modules are in layers. Each imports only those before it:
+//! `rank` `sums` ◀ `events` `json` `table` ◀ `choice` ◀ `flamegraph` `histogram` ◀ `export` `gate` `html` ◀ `fuzz`
+
+pub mod choice;
+pub mod events;
+pub mod export;
+pub mod flamegraph;
+pub mod fuzz;
+pub mod gate;
+pub mod histogram;
+pub mod html;
+pub mod json;
+mod rank;
+mod sums;
+pub mod table;
+#[cfg(test)]
+mod tests;

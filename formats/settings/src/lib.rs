@@ -1,0 +1,22 @@
+//! What the command and the machine tell each other, and what both take from outside.
+//!
+//! This crate lies below all others: it has the few values that the command sets and a run obeys.
+//!
+//! * [`chance`]: where runs take what no program determines, and the clocks of the tools;
+//! * [`counter`]: counters of the processor that a recording reads;
+//! * [`engine`]: what runs code;
+//! * [`perf`]: what the profiler `perf` is told of compiled code;
+//! * [`random`]: numbers that are the same for the same seed;
+//! * [`variable`]: requests to emulators, in environment variables;
+//! * `names`: sets of values that the command line names, as a macro.
+//!
+//! The modules are in layers. Each imports only those before it:
+//! `counter` `names` `random` `variable` ◀ `chance` `engine` `perf`
+
+pub mod chance;
+pub mod counter;
+pub mod engine;
+mod names;
+pub mod perf;
+pub mod random;
+pub mod variable;
