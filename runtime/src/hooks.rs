@@ -4,7 +4,7 @@ use crate::code::bif::{self, Families};
 use crate::heap::release::NOTICE;
 use crate::loader::module::{WATCH, Watch};
 use crate::loader::purge;
-use crate::process::answer::WRITTEN;
+use crate::process::order::answer::WRITTEN;
 use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::tables::TABLES;

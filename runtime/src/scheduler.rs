@@ -23,15 +23,12 @@ use std::time::Duration;
 
 use crate::exec::exception;
 use crate::heap::Heap;
-use crate::interp;
-use crate::jit;
-use crate::process::dirty_queues;
-use crate::process::replay::stop;
+use crate::process::order::replay::stop;
+use crate::process::order::turns as given;
 use crate::process::run_queues::{RunQueues, run_queues};
-use crate::process::turns as given;
-use crate::process::user_timers;
 use crate::process::{
-    CONTEXT_REDS, Control, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver,
+    CONTEXT_REDS, Control, Outcome, ProcRef, Process, Signal, X_REGISTERS, deliver, dirty_queues,
+    user_timers,
 };
 use crate::sched::parker::Woken;
 use crate::sched::ptab::{self, Guard};
@@ -44,6 +41,7 @@ use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
 use crate::term::{Pid, RawTerm};
 use crate::trace::{record, sysmon, sysprof, totals};
+use crate::{interp, jit};
 
 pub(crate) use explore::{start_from_environment as explore_from_environment, with_explored};
 use seat::MayLeave;

@@ -108,8 +108,8 @@ pub fn root() -> Option<&'static Path> {
 /// What is written before the machine ends, in this order.
 const AT_END: &[fn()] = &[
     nif::library::at_halt,
-    process::replay::tell_spent,
-    process::replay::stop::tell_missed,
+    process::order::replay::tell_spent,
+    process::order::replay::stop::tell_missed,
     trace::totals::write_at_end,
     trace::profile::write_at_end,
     trace::record::end,
@@ -165,7 +165,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     if let Some(request) = totals::Request::from_environment().map_err(StartError)? {
         trace::totals::start(request, otp_version(root));
     }
-    process::replay::start_from_environment().map_err(StartError)?;
+    process::order::replay::start_from_environment().map_err(StartError)?;
     trace::stopped::start();
     if process::order::is_asked() {
         // Which atoms are made first is chance.

@@ -167,7 +167,10 @@ fn manifest(member: &str) -> toml::Table {
 fn crates_have_the_names_of_their_folders() {
     for name in floors_of_crates().keys() {
         let expected = format!("beamline-runtime-{}", name.replace('_', "-"));
-        assert_eq!(manifest(&member_of(name))["package"]["name"].as_str(), Some(&*expected));
+        assert_eq!(
+            manifest(&member_of(name))["package"]["name"].as_str(),
+            Some(&*expected)
+        );
     }
 }
 

@@ -14,6 +14,7 @@ mod description;
 mod dump;
 mod error;
 mod event;
+mod groups;
 mod id;
 mod layout;
 mod losses;

@@ -3,7 +3,8 @@
 use super::process::{ask_or_answer, is_elsewhere, local_pid, reply};
 use super::{BifResult, Next, badarg, bifs, calls_again};
 use crate::code::entry::export;
-use crate::process::{Class, Process, Signal, exists, explored, is_of_old_incarnation, order};
+use crate::process::order::explore;
+use crate::process::{Class, Process, Signal, exists, is_of_old_incarnation, order};
 use crate::term::{Term, am, tag};
 
 bifs! {
@@ -26,7 +27,7 @@ fn is_process_alive_1(p: &mut Process) -> Next {
         p.set_x(0, Term::bool(is_me));
         return Next::Return;
     }
-    match explored::asks_alive(p, pid) {
+    match explore::asks_alive(p, pid) {
         Ok(None) => {}
         Ok(Some(is_alive)) => {
             p.set_x(0, Term::bool(is_alive));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
-use crate::process::access::{Access, Part, Shared, Turn, Turns};
+use crate::process::order::access::{Access, Part, Shared, Turn, Turns};
 use crate::process::{Control, Process, refs};
 use crate::sched;
 use crate::sys::memory;

@@ -6,7 +6,8 @@ use crate::ets::{
     registry,
 };
 use crate::heap::{Message, Stored};
-use crate::process::answer::{self, Native};
+use crate::process::order::answer;
+use crate::process::order::answer::Native;
 use crate::process::{self, Control, Due, PauseWords, Process, Signal, order, refs, work};
 use crate::sched;
 use crate::term::{Atom, Term, Tuple, View, am};

@@ -5,9 +5,8 @@ use super::{BifResult, Control, Leave, badarg, bifs};
 use crate::ets::registry::TableRef;
 use crate::ets::{Ending, HashKind, Insertion, Kind, STEPS_PER_RED, State, Table, error, registry};
 use crate::heap::Stored;
-use crate::process::access::Access;
-use crate::process::order;
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
+use crate::process::order::access::Access;
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, order, work};
 use crate::term::{Term, am};
 
 bifs! {

@@ -2,11 +2,10 @@
 
 use super::process::reply;
 use super::{GuardResult, Leave, Next, Raise, badarg, badopt, bifs, calls_again};
-use crate::process::answer::{self, Native};
+use crate::process::order::answer::Native;
+use crate::process::order::{answer, explore};
 use crate::process::refs::make_ref;
-use crate::process::{
-    Control, Exception, MaxHeap, Process, Signal, ask, explored, min_heap_words, options,
-};
+use crate::process::{Control, Exception, MaxHeap, Process, Signal, ask, min_heap_words, options};
 use crate::term::{Atom, Term, am};
 use crate::value::map;
 
@@ -25,7 +24,7 @@ fn process_flag_2(p: &mut Process) -> Next {
         return calls_again(p, &control);
     }
     if let Some(flag) = p.x(0).as_atom() {
-        explored::sets(p.pid(), flag);
+        explore::sets(p.pid(), flag);
     }
     let size = p.x(1).as_index();
     let old = match (p.x(0).as_atom(), size) {
@@ -63,7 +62,7 @@ fn may_trap_exits(p: &Process) -> Result<(), Control<'_>> {
     };
     static NATIVE: Native = Native::new("erlang", "process_flag", 2);
     let old = p.flags.get().trap_exit;
-    explored::is_to_trap(p, traps)?;
+    explore::is_to_trap(p, traps)?;
     if traps != old
         && let Err(Leave::Control(control)) = answer::in_turn(p, &NATIVE, || Ok(Term::bool(old)))
     {

@@ -1,7 +1,8 @@
 //! `erlang:halt/2`, which ends the machine.
 
 use super::{BifResult, Control, badarg, bifs};
-use crate::process::{Process, Raise, answer, explored, order};
+use crate::process::order::{answer, explore};
+use crate::process::{Process, Raise, order};
 use crate::sys::halt::{Exit, end};
 use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
@@ -39,7 +40,7 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
     }
     end(exit);
     // A run of an exploration has one thread, which still tells what the run was.
-    if !explored::is_on() {
+    if !explore::is_on() {
         crate::sys::chance::stop_here(order::is_asked());
     }
     Err(Control::Wait.into())

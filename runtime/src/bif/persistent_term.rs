@@ -9,7 +9,7 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
 use crate::heap::{Heap, LiteralSlot, LoneLiteral};
-use crate::process::access::{Access, Part, Shared, Turn, Turns};
+use crate::process::order::access::{Access, Part, Shared, Turn, Turns};
 use crate::process::{Control, Process};
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;

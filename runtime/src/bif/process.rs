@@ -5,13 +5,14 @@ use super::{
 };
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
-use crate::process::answer::{self, Native};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
+use crate::process::order::answer::Native;
+use crate::process::order::replay::Word;
+use crate::process::order::{answer, explore};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
-use crate::process::replay::Word;
 use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
-    Signal, ask, deliver, exists, explored, is_of_old_incarnation, order, registry, send,
+    Signal, ask, deliver, exists, is_of_old_incarnation, order, registry, send,
 };
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, Term, View, am, tag};
@@ -58,7 +59,7 @@ impl From<BadOptions> for Raise<'static> {
 /// Waits for a run, in an emulator that explores all that its command has it do: the command begins with this call. OTP has
 /// none such, so it is listed among its BIFs as little as what they go on with.
 fn await_run_trap_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    match explored::may_begin(p.pid()) {
+    match explore::may_begin(p.pid()) {
         Some(true) => Ok(am::ok.term()),
         Some(false) => Err(Control::Wait.into()),
         None => Err(badarg().into()),
@@ -168,7 +169,7 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: Ref
         child.relations().link(p.pid().into(), false);
     }
     let monitor = request.monitor.as_ref().map(|_| reference);
-    explored::is_born_watched(p.pid(), child.pid(), request.link.is_some(), monitor);
+    explore::is_born_watched(p.pid(), child.pid(), request.link.is_some(), monitor);
     let Some(monitor) = request.monitor else {
         return;
     };
@@ -313,7 +314,7 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
-    explored::looks_for_peer(p, other)?;
+    explore::looks_for_peer(p, other)?;
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
         return link_elsewhere(p, other);
@@ -355,7 +356,7 @@ fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     if let Some(later) = p.is_to_hear(ends) {
         return Err(later.into());
     }
-    explored::looks_for_linked(p, other)?;
+    explore::looks_for_linked(p, other)?;
     events::happened(p.shared(), Event::Unlink, other);
     match Peer::of(other) {
         Some(peer) => p.unlink(peer),
@@ -437,7 +438,7 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
     };
     match target.view() {
         View::Pid(pid) => {
-            explored::looks_for(p, pid)?;
+            explore::looks_for(p, pid)?;
             Ok(Monitored::Process(pid))
         }
         _ if is_elsewhere(target, tag::EXTERNAL_PID) => Ok(Monitored::Elsewhere),
@@ -482,7 +483,7 @@ fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'sta
 
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
     if !demonitor_in_turn(p, reference, true)? {
-        explored::keeps_word(p, reference);
+        explore::keeps_word(p, reference);
     }
     Ok(Term::bool(true))
 }
@@ -549,21 +550,21 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
             _ => return Err(badarg().into()),
         }
     }
-    if info && explored::is_on() {
-        explored::is_beyond("what demonitor/2 tells with the option info");
+    if info && explore::is_on() {
+        explore::is_beyond("what demonitor/2 tells with the option info");
     }
     if demonitor_in_turn(p, reference, !flush)? {
         return Ok(Term::bool(true));
     }
     let result = Term::bool(!info);
     if flush {
-        if explored::is_on() {
+        if explore::is_on() {
             p.begins_flush();
         }
         let flush = export(am::erts_internal, am::flush_monitor_messages, 3);
         return Err(Control::Trap(flush, vec![reference, Term::bool(false), result]).into());
     }
-    explored::keeps_word(p, reference);
+    explore::keeps_word(p, reference);
     Ok(result)
 }
 
@@ -599,7 +600,7 @@ fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
     let removed = p
         .some_relations()
         .and_then(|mut relations| relations.aliases.remove(&reference.numbers()))
-        .inspect(|_| explored::gives_up_alias(p.pid(), reference.numbers()));
+        .inspect(|_| explore::gives_up_alias(p.pid(), reference.numbers()));
     Ok(Term::bool(removed.is_some()))
 }
 
@@ -628,7 +629,7 @@ fn exit_signal<'p>(
 ) -> BifResult<'p> {
     match to.view() {
         View::Pid(pid) => {
-            p.takes_turn_with(pid, || explored::looks_for_exiting(p, pid, reason))?;
+            p.takes_turn_with(pid, || explore::looks_for_exiting(p, pid, reason))?;
             // exit/2 to itself: even `normal` ends it, and does so before the call returns.
             let suicide =
                 exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);
@@ -639,7 +640,7 @@ fn exit_signal<'p>(
         }
         View::Ref(alias) => {
             if let Some(pid) = alias.pid() {
-                p.takes_turn_with(pid, || explored::looks_for_exiting(p, pid, reason))?;
+                p.takes_turn_with(pid, || explore::looks_for_exiting(p, pid, reason))?;
                 p.send_exit(pid, Some(alias.numbers()), reason, false, priority);
             }
         }
@@ -656,7 +657,7 @@ pub(super) fn all_pids(p: &Process) -> Term<'_> {
     let guard = crate::sched::ptab::pin();
     let table = crate::process::table().iter(&guard);
     let pids = table.map(|shared| shared.pid());
-    let pids = pids.filter(|pid| !explored::is_timer(*pid));
+    let pids = pids.filter(|pid| !explore::is_timer(*pid));
     let pids: Vec<Term<'_>> = pids.map(Pid::term).collect();
     p.bump_reds(pids.len() as i64 / 75);
     p.list(&pids)
@@ -747,7 +748,7 @@ fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult
     let (Some(leader), Some(pid)) = (leader.as_pid(), pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
-    explored::sets(pid, am::group_leader);
+    explore::sets(pid, am::group_leader);
     if pid == p.pid() {
         p.group_leader.set(leader);
         return Ok(Term::bool(true));

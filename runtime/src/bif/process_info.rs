@@ -6,10 +6,11 @@ use super::process::{ask_and_await, reply};
 use super::{Next, bifs, calls_again};
 use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::{Heap, HeldBinary, Message};
-use crate::process::answer::are_written_alike;
-use crate::process::explored::Info;
+use crate::process::order::answer::are_written_alike;
+use crate::process::order::explore;
+use crate::process::order::explore::Info;
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, WatchedBy, explored, options, order};
+use crate::process::{Class, Monitored, Process, Signal, WatchedBy, options, order};
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
@@ -159,7 +160,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         p.set_x(0, info(p, items.term(), form));
         return Next::Return;
     }
-    match explored::asks_info(p, pid, || names_of(items.term()), form == Form::All) {
+    match explore::asks_info(p, pid, || names_of(items.term()), form == Form::All) {
         Ok(None) => ask(p, pid, (items, form), false),
         Ok(Some(Info::Gone)) => {
             p.set_x(0, am::undefined.term());
@@ -196,7 +197,7 @@ fn ask(p: &mut Process, pid: Pid, (items, form): (Message, Form), by_exiting: bo
 
 /// Looks at a process of an explored run, which rests.
 fn look(p: &mut Process, pid: Pid, items: &Message, form: Form) -> Next {
-    let found = explored::with_resting(pid, |other| told(other, p, items.term(), form));
+    let found = explore::with_resting(pid, |other| told(other, p, items.term(), form));
     let found = found.map_or(am::undefined.term(), |found| p.attach(found));
     p.set_x(0, found);
     Next::Return

@@ -4,13 +4,14 @@ use super::{BifResult, Control, Raise, badarg, badopt, bifs, system_limit};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
-use crate::process::answer::{self, Native};
+use crate::process::order::answer::Native;
+use crate::process::order::replay::Word;
+use crate::process::order::{answer, explore};
 use crate::process::refs::{
     FIRST, RefNumbers, integer_of_process, make_ref, monotonic_integer, unique_integer,
 };
-use crate::process::replay::Word;
 use crate::process::user_timers::{self, Receiver};
-use crate::process::{Process, Signal, deliver, explored};
+use crate::process::{Process, Signal, deliver};
 use crate::sched;
 use crate::sched::clock::{
     clock_of_erlang_ns, erlang_monotonic_ns, now_microseconds, system_time_ns, time_offset_ns,
@@ -254,7 +255,7 @@ fn start_timer<'p>(
         View::Atom(name) => Receiver::Name(name),
         _ => return Err(badarg().into()),
     };
-    explored::may_start_timer(p)?;
+    explore::may_start_timer(p)?;
     let reference = user_timers::start(p.sets_timer(), deadline, receiver, |reference| {
         if !wrap {
             return Message::copy_of(message);
@@ -268,21 +269,21 @@ fn start_timer<'p>(
             heap.tuple(&elements)
         })
     });
-    explored::starts_timer(p, receiver, reference).map_err(|_| system_limit())?;
+    explore::starts_timer(p, receiver, reference).map_err(|_| system_limit())?;
     Ok(p.reference(reference))
 }
 
 /// The milliseconds that were left of a timer that `p` cancels, if it had not gone off.
 fn cancel(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
-    explored::looks_for_timer(p, reference)?;
+    explore::looks_for_timer(p, reference)?;
     let left = user_timers::cancel(reference);
-    explored::cancels_timer(reference, left.is_some());
+    explore::cancels_timer(reference, left.is_some());
     Ok(left)
 }
 
 /// The milliseconds left of a timer, if it has not gone off.
 fn read(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
-    explored::looks_for_timer(p, reference)?;
+    explore::looks_for_timer(p, reference)?;
     Ok(user_timers::read(reference))
 }
 

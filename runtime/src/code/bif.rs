@@ -154,9 +154,9 @@ macro_rules! bifs {
     };
     (@exclusive (answer $module:ident $function:literal) $arity:literal $handler:path) => {{
         fn call(p: &mut $crate::process::Process) -> $crate::process::Next {
-            static NATIVE: $crate::process::answer::Native =
-                $crate::process::answer::Native::new(stringify!($module), $function, $arity);
-            $crate::process::answer::given_alone(p, &NATIVE, $handler)
+            static NATIVE: $crate::process::order::answer::Native =
+                $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+            $crate::process::order::answer::given_alone(p, &NATIVE, $handler)
         }
         call
     }};
@@ -186,9 +186,9 @@ macro_rules! bifs {
     }};
     (@around $kind:ident $row:tt) => { None };
     (@recorded $how:ident ($module:ident $function:literal $arity:literal) $p:ident $call:expr) => {{
-        static NATIVE: $crate::process::answer::Native =
-            $crate::process::answer::Native::new(stringify!($module), $function, $arity);
-        $crate::process::answer::$how($p, &NATIVE, || $call)
+        static NATIVE: $crate::process::order::answer::Native =
+            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+        $crate::process::order::answer::$how($p, &NATIVE, || $call)
     }};
     (@answered_away answer $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded given_away $row $p $call)
@@ -206,9 +206,9 @@ macro_rules! bifs {
         $crate::code::bif::bifs!(@recorded in_turn $row $p $call)
     };
     (@answered read ($module:ident $function:literal $arity:literal) $p:ident $args:ident $call:expr) => {{
-        static NATIVE: $crate::process::answer::Native =
-            $crate::process::answer::Native::new(stringify!($module), $function, $arity);
-        $crate::process::answer::checked($p, &NATIVE, $args[0], || $call)
+        static NATIVE: $crate::process::order::answer::Native =
+            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+        $crate::process::order::answer::checked($p, &NATIVE, $args[0], || $call)
     }};
     (@answered $chance:ident $row:tt $p:ident $args:ident $call:expr) => { $call };
     (@shared $result:ident ($chance:ident $module:ident $function:literal) $arity:literal $handler:path) => {{

@@ -4,7 +4,7 @@ use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 
 use super::registry::{self, Names, Owners};
 use super::{Kind, State, Table, error};
-use crate::process::access::{Access, Object, Part, Shared, Touch};
+use crate::process::order::access::{Access, Object, Part, Shared, Touch};
 use crate::process::{self, Leave, Process, Raise, order};
 use crate::term::{Atom, Term, View, am};
 

@@ -34,9 +34,8 @@ pub(crate) use insertion::{Ending, Insertion, STEPS_PER_RED};
 pub(crate) use tree::Tree;
 
 use crate::heap::{Keyed, MagicBinary, Message, Stored};
-use crate::process::access::{Access, Object};
-use crate::process::{self, ProcShared, Process};
-use crate::process::{Leave, Raise};
+use crate::process::order::access::{Access, Object};
+use crate::process::{self, Leave, ProcShared, Process, Raise};
 use crate::term::{Atom, Pid, Term, Tuple, am};
 
 /// The rights of processes other than the owner.

@@ -11,12 +11,12 @@ use super::{Access, Object, Objects, Table, error};
 use crate::hash::HashSet;
 use crate::hash::internal::mix64;
 use crate::heap::{MagicBinary, Message};
-use crate::process::access::{ObjectsOf, Part, Shared, Touch};
-use crate::process::answer::{self, Native};
-use crate::process::order;
+use crate::process::order::access::{ObjectsOf, Part, Shared, Touch};
+use crate::process::order::answer;
+use crate::process::order::answer::Native;
 use crate::process::refs::RefNumbers;
 use crate::process::tables::TableSize;
-use crate::process::{self, Control, Leave, ProcShared, Process, Raise, refs};
+use crate::process::{self, Control, Leave, ProcShared, Process, Raise, order, refs};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Ref, Term, am};
 

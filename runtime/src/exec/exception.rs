@@ -14,7 +14,8 @@ use crate::code::stubs::{for_each_return, for_each_return_word};
 use crate::heap::Heap;
 use crate::loader::module::{self, Mfa};
 use crate::process::logger::log_uncaught;
-use crate::process::{Class, Exiting, Process, explored};
+use crate::process::order::explore;
+use crate::process::{Class, Exiting, Process};
 use crate::term::{Atom, CodeAddress, RawTerm, Term, View, am, tag};
 
 /// Return addresses kept, the current function included (`backtrace_depth`).
@@ -485,7 +486,7 @@ pub(crate) fn note_uncaught(p: &Process, _: Exiting) {
     }
     let reason = exit_reason(p);
     // Nobody reads what a run of an exploration logs.
-    if p.exception.class != Class::Exit && !explored::is_on() {
+    if p.exception.class != Class::Exit && !explore::is_on() {
         log_uncaught(p, reason);
     }
     let _ = p.exit_with(reason);

@@ -2,7 +2,7 @@
 
 use super::{DecodeOptions, EncodeOptions, decode_bare, encode_bare};
 use crate::process::Process;
-use crate::process::answer::Written;
+use crate::process::order::answer::Written;
 use crate::term::Term;
 
 /// What the order of a run asks for.

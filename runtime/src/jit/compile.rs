@@ -20,7 +20,7 @@ use crate::hash::HashMap;
 use crate::heap::{Heap, RESERVED_WORDS};
 use crate::interp::native::word_at;
 use crate::loader::module::{Module, module_at};
-use crate::process::explored;
+use crate::process::order::explore;
 use crate::term::{Atom, CodeAddress};
 
 /// Held by whoever compiles: a function is compiled once.
@@ -61,7 +61,7 @@ fn compile_function(module: &Module, entry: u32) {
     perf::function(module, entry, &compiled, start);
     listing::function(module, entry, &compiled);
     let mfa = module.mfa(entry);
-    explored::compiled(mfa.module, mfa.function, mfa.arity);
+    explore::compiled(mfa.module, mfa.function, mfa.arity);
     let body = start + PROLOGUE_BYTES;
     module.word(entry, head::BODY).store(body, Ordering::SeqCst);
     native::lead_entry(

@@ -32,20 +32,20 @@ use linked::Linked;
 pub(crate) use open::open_forker;
 
 use crate::heap::{Heap, Message};
+use crate::process::order::replay;
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{self, Named};
 use crate::process::suspension::go_on;
-use crate::process::{Peer, Signal, deliver, replay};
+use crate::process::{Peer, Signal, deliver};
 use crate::sched::ptab::{PTab, PTabElement, pin};
 use crate::sys::chance::paths;
 use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
 use crate::sys::errno;
 use crate::term::atom::atom;
 use crate::term::{Pid, Port as PortId, Term, am};
-use crate::trace::Event;
 use crate::trace::ports::Traced;
 use crate::trace::sysmon::{self, PortOp};
-use crate::trace::sysprof;
+use crate::trace::{Event, sysprof};
 use crate::value::iolist::Output;
 
 /// Ports there may be (`+Q`). Source: `ERTS_DEFAULT_MAX_PORTS`.

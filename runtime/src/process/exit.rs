@@ -1,15 +1,14 @@
 //! Ends a process. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
 
-use super::dirty_queues;
 use super::event::Event;
-use super::explored;
 use super::handle::send_demonitor;
-use super::order;
+use super::order::explore;
 use super::probe::{happened, probes};
 use super::shared::Together;
 use super::signal::{ExitSignal, deliver_to_peer};
-use super::user_timers;
-use super::{Control, Peer, Process, Signal, deliver, registry, table};
+use super::{
+    Control, Peer, Process, Signal, deliver, dirty_queues, order, registry, table, user_timers,
+};
 use crate::heap::Message;
 use crate::hook::Hook;
 use crate::sched::online::forget_blocker;
@@ -101,8 +100,8 @@ impl Process {
             }
             self.leaves_orphan();
             self.step(order::Step::Exit);
-            if explored::is_on() {
-                explored::ends(self);
+            if explore::is_on() {
+                explore::ends(self);
             }
             if let Some(reason) = self.exit_reason() {
                 self.change_flags(|flags| flags.terminating = true);
@@ -115,7 +114,7 @@ impl Process {
         self.shared.begins_to_give_up();
         let given_up = (GIVES_UP.get())(self)
             .and_then(|()| registry::unregister_exiting(self))
-            .and_then(|()| explored::goes(self));
+            .and_then(|()| explore::goes(self));
         if given_up.is_err() {
             if matches!(given_up, Err(Control::Wait)) {
                 self.answers_at_end();
@@ -131,7 +130,7 @@ impl Process {
         // From here on nothing can be sent to it; what was is answered as by a process that is gone.
         let sent = self.shared.signals.close();
         self.mailbox.middle.append(sent);
-        if explored::is_on() {
+        if explore::is_on() {
             for signal in self.take_deferred() {
                 self.answer_while_exiting(signal);
             }
@@ -146,7 +145,7 @@ impl Process {
         probes().exits(self);
         self.tell_relations();
         self.tell_untold();
-        explored::goes_off(self);
+        explore::goes_off(self);
         probes().gone(self);
         Ok(())
     }
@@ -154,7 +153,7 @@ impl Process {
     /// It waits for its turn with what it gives up: where a recorded run is followed, it may have to wait for what another
     /// process does that asks it before. In an exploration, it has been asked before.
     fn answers_at_end(&mut self) {
-        if !order::is_followed() || explored::is_on() {
+        if !order::is_followed() || explore::is_on() {
             return;
         }
         let sent = self.shared.signals.take_all();
@@ -195,13 +194,13 @@ impl Process {
                 }
             }
             // In an explored run, whoever has asked before the end is told why it came.
-            Signal::Monitor { reference, from } if explored::is_on() => {
+            Signal::Monitor { reference, from } if explore::is_on() => {
                 self.relations().targets.insert(reference, from);
             }
-            Signal::Link { from } if explored::is_on() => {
+            Signal::Link { from } if explore::is_on() => {
                 self.relations().linked_by(from);
             }
-            Signal::Question { run, .. } if explored::is_on() => run(Some(self)),
+            Signal::Question { run, .. } if explore::is_on() => run(Some(self)),
             other => other.answer_for_gone(self.pid()),
         }
     }
@@ -226,7 +225,7 @@ impl Process {
             let mut signal = ExitSignal::of_link(me, reason, token);
             match peer.pid() {
                 Some(pid) => {
-                    explored::settle(pid, &mut signal);
+                    explore::settle(pid, &mut signal);
                     self.tells_exit(&signal, pid);
                     together.deliver(pid, Signal::Exit(Box::new(signal)));
                 }

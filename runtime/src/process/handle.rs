@@ -4,16 +4,14 @@ use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
 use super::event::Event;
-use super::order::{self, Source};
+use super::order::replay::stop;
+use super::order::{self, Source, explore};
 use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
-use super::replay::stop;
 use super::seq_token::Mark;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TracedMessage, deliver_to_peer};
-use super::{
-    Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor, explored, trace_flags, user_timers,
-};
+use super::{Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor, trace_flags, user_timers};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
 use crate::sys::chance::clock::monotonic_ns;
@@ -103,7 +101,7 @@ impl Process {
         if let Err(exiting) = self.fetch_due() {
             return Some(Next::Exit(exiting));
         }
-        (!explored::is_on() && self.waits_to_end()).then_some(Next::Wait)
+        (!explore::is_on() && self.waits_to_end()).then_some(Next::Wait)
     }
 
     /// [`Process::fetch_signals`], and what has been held until now: a built-in function may wait for it.
@@ -121,7 +119,7 @@ impl Process {
     /// When a signal, or what it asks for, ends the process.
     pub(crate) fn fetch_signals(&mut self) -> Result<bool, Exiting> {
         self.mailbox.not_looked_for(0);
-        let has_handled = explored::is_on() && !self.is_exiting() && self.handle_deferred()?;
+        let has_handled = explore::is_on() && !self.is_exiting() && self.handle_deferred()?;
         // Before the look, so that what comes behind it wakes us.
         let _ = self.shared.run_state.take_wake();
         let sent = self.shared.signals.take_all();
@@ -170,7 +168,7 @@ impl Process {
     }
 
     pub(super) fn handle_now(&mut self, signal: Signal) -> Result<(), Exiting> {
-        if explored::is_on() && self.defers(&signal) {
+        if explore::is_on() && self.defers(&signal) {
             self.defer(signal);
             return Ok(());
         }
@@ -398,7 +396,7 @@ impl Process {
             let link = self
                 .some_relations()
                 .and_then(|mut relations| relations.links.remove(&from));
-            explored::hears_of_link(self, from.pid());
+            explore::hears_of_link(self, from.pid());
             match link {
                 None => return Ok(()),
                 // Unlinked meanwhile: whoever exited acknowledges nothing any more.
@@ -417,7 +415,7 @@ impl Process {
         }
         if traps.unwrap_or(self.flags.get().trap_exit) {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
-            explored::exit_arrives(self, from.pid(), access);
+            explore::exit_arrives(self, from.pid(), access);
             let source = Source::exit_of(from.pid(), reason.term());
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
@@ -440,7 +438,7 @@ impl Process {
 
     /// An exit signal ends it: of a process, with an access or by its end.
     pub(super) fn is_ended_by_signal(&self, from: Option<Pid>, access: u64) {
-        explored::is_ended(self, from, access);
+        explore::is_ended(self, from, access);
         if order::is_asked() {
             let mut own = self.own_order();
             (own.is_ended, own.ended_by) = (true, from);
@@ -525,7 +523,7 @@ impl Process {
     pub(crate) fn demonitor(&self, reference: RefNumbers, keeps: bool) -> bool {
         let ends_alias = |alias: super::Alias| alias.end != AliasEnd::Explicit;
         if self.alias(reference).is_some_and(ends_alias) {
-            explored::gives_up_alias(self.pid(), reference);
+            explore::gives_up_alias(self.pid(), reference);
         }
         let Some(origin) = self
             .some_relations()
@@ -533,7 +531,7 @@ impl Process {
         else {
             return false;
         };
-        explored::gives_up_monitor(self.pid(), reference, keeps);
+        explore::gives_up_monitor(self.pid(), reference, keeps);
         if let Some(pid) = origin.target.process() {
             self.tells_signal(SignalKind::Demonitor, pid);
         }
@@ -566,7 +564,7 @@ impl Process {
             // The turn of what is held may have come with the last step.
             self.looks_at_held();
         }
-        if explored::is_on() {
+        if explore::is_on() {
             self.may_end_in_receive(false);
             self.waits_for_its_end();
         }

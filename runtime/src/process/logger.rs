@@ -3,8 +3,9 @@
 
 use parking_lot::Mutex;
 
+use super::order::answer;
 use super::registry::{Named, whereis};
-use super::{Process, Signal, answer, exists, send};
+use super::{Process, Signal, exists, send};
 use crate::sys::chance::clock::system_ns;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, View, am};

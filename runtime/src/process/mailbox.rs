@@ -29,12 +29,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::offset_of;
 
-use super::explored;
-use super::order;
+use super::order::explore;
 use super::probe::probes;
 use super::refs::RefNumbers;
 use super::seq_token::Mark;
-use super::{Exiting, Process, Signal};
+use super::{Exiting, Process, Signal, order};
 use crate::heap::{Heap, Literals, Message, size};
 use crate::sched::sig_queue::Batch;
 use crate::term::{CodeAddress, RawTerm, Term, View, am, tag};
@@ -605,14 +604,14 @@ impl Process {
             }
             // Woken by something else: where `timeout` was is not kept then. A receive that takes no message comes here when
             // all have come that came first in the recorded run.
-            let is_over = !explored::is_on() && self.follows_timeout();
+            let is_over = !explore::is_on() && self.follows_timeout();
             if is_over || self.receive_timed_out() {
                 return WaitTimeout::Elapsed;
             }
             return self.waits_in_time();
         }
         if !awaits_collection && timeout != am::infinity && self.follows_timeout() {
-            explored::time_has_passed(timeout);
+            explore::time_has_passed(timeout);
             return WaitTimeout::Elapsed;
         }
         if timeout == am::infinity {

@@ -37,8 +37,6 @@
 //!   each of its collections, and is handed out for as long as the process is borrowed.
 #![expect(unsafe_code, reason = "registers are raw words")]
 
-pub(crate) mod access;
-pub(crate) mod answer;
 mod code_hooks;
 pub(crate) mod dictionary;
 pub(crate) mod dirty;
@@ -48,11 +46,9 @@ mod doom;
 pub(crate) mod event;
 mod exception;
 mod exit;
-pub(crate) mod explored;
 mod few;
 mod gc;
 mod handle;
-mod identity;
 pub(crate) mod logger;
 mod mailbox;
 mod ops;
@@ -66,7 +62,6 @@ mod raise;
 pub mod refs;
 pub mod registry;
 mod relation;
-pub(crate) mod replay;
 pub(crate) mod run_queues;
 mod saved_calls;
 pub(crate) mod seq_token;
@@ -82,7 +77,6 @@ pub(crate) mod tally;
 mod tests;
 pub(crate) mod time_offset;
 pub(crate) mod trace_flags;
-pub(crate) mod turns;
 pub(crate) mod user_timers;
 mod work;
 
@@ -120,8 +114,8 @@ pub(crate) use spawn::{
 
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::{Mailbox, timeout_ms};
+pub(crate) use order::replay::Tries;
 pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, WatchedBy, Watcher};
-pub(crate) use replay::Tries;
 pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};
@@ -265,9 +259,10 @@ pub struct Process {
 
 /// Where compiled code finds what it keeps in machine registers, in bytes.
 pub(crate) mod offset {
+    use std::mem::offset_of;
+
     use super::{Flags, Mailbox, Process};
     use crate::heap::Heap;
-    use std::mem::offset_of;
 
     pub(crate) const HEAP: i32 = offset_of!(Process, heap) as i32;
     pub(crate) const HTOP: i32 = offset_of!(Process, heap.htop) as i32;

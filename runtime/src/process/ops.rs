@@ -2,18 +2,18 @@
 
 use beamline_formats::ring::SignalKind;
 
-use super::explored;
-use super::identity;
-use super::order;
+use super::order::replay::{Word, stop};
+use super::order::{explore, identity, turns};
 use super::placed::{ByAlias, Plain};
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{self, Named, whereis};
-use super::replay::{Word, stop};
 use super::seq_token::Token;
 use super::signal::{ExitSignal, Sender, TracedMessage, deliver_to_peer};
-use super::{Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, send};
-use super::{tally, trace_flags, turns};
+use super::{
+    Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, order, send, tally,
+    trace_flags,
+};
 use crate::heap::{Literals, Message, size};
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 
@@ -122,7 +122,7 @@ fn send_on(
                 let token = seq_token(p, pid, to, message);
                 let number = p.next_sending(pid);
                 let alias = Some((reference.numbers(), priority));
-                explored::sends_through(p, number, pid, reference.numbers());
+                explore::sends_through(p, number, pid, reference.numbers());
                 send_sized(p, pid, (message, alias), token, number);
             }
         }
@@ -208,7 +208,7 @@ fn deliver_to_named(p: &Process, named: Named, message: Term<'_>) -> Result<(), 
 fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     let token = seq_token(p, pid, pid.term(), message);
     let number = p.next_sending(pid);
-    if explored::is_on() && explored::asks_for_end(pid, message) {
+    if explore::is_on() && explore::asks_for_end(pid, message) {
         return;
     }
     send_sized(p, pid, (message, None), token, number);
@@ -336,7 +336,7 @@ impl Process {
         }
         if self.relations().link(peer, priority) {
             if let Some(pid) = peer.pid() {
-                explored::links(self, pid);
+                explore::links(self, pid);
                 self.tells_signal(SignalKind::Link, pid);
             }
             self.pass_flags_on(peer);
@@ -393,7 +393,7 @@ impl Process {
     /// Sends what the runtime has to say for it: one of its sendings, but in an explored run a message of nobody.
     pub(crate) fn tells(&self, to: Pid, message: Message) {
         let from = self.pid();
-        let signal = match explored::is_on() {
+        let signal = match explore::is_on() {
             true => Signal::message(message.term(), from),
             false => Signal::Message {
                 message,
@@ -442,7 +442,7 @@ impl Process {
         let signal = Signal::Monitor { reference, from };
         match target {
             Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
-                explored::monitors(self, pid, reference);
+                explore::monitors(self, pid, reference);
                 self.tells_signal(SignalKind::Monitor, pid);
                 deliver(pid, signal);
             }
@@ -485,7 +485,7 @@ impl Process {
             priority,
             ..ExitSignal::new(self.pid().into(), reason)
         };
-        explored::calls_exit(self, to, &mut signal);
+        explore::calls_exit(self, to, &mut signal);
         self.tells_exit(&signal, to);
         // Gone: then there is nothing to end.
         let _ = send(to, Signal::Exit(Box::new(signal)));

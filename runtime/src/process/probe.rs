@@ -12,9 +12,9 @@ use beamline_formats::ring::Growing;
 
 use super::dirty::DirtyTicks;
 use super::event::{Collection, Event};
+use super::order::access;
 use super::seq_token::{Mark, Token};
-use super::{Dirty, ProcShared, Process};
-use super::{access, order};
+use super::{Dirty, ProcShared, Process, order};
 use crate::heap::{Heap, Message};
 use crate::hook::Hook;
 use crate::term::{Atom, Pid, Term};

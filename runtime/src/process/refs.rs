@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::identity;
+use super::order::identity;
 use crate::heap::Heap;
 use crate::term::{Pid, Term};
 

@@ -1,19 +1,18 @@
 //! The registered names of processes and ports.
 
-use crate::hash::HashMap;
 use std::sync::OnceLock;
 
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use smallvec::SmallVec;
 
-use super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
-use super::answer::{self, Native};
 use super::event::Event;
-use super::explored;
-use super::order;
+use super::order::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
+use super::order::answer::Native;
+use super::order::{answer, explore};
 use super::probe::{happened, probes};
 use super::shared::lookup;
-use super::{Control, ProcShared, Process};
+use super::{Control, ProcShared, Process, order};
+use crate::hash::HashMap;
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term, am};
 
@@ -151,7 +150,7 @@ pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Con
     if order::is_asked() {
         let [name, names] = changes_of(name);
         match to {
-            Named::Process(pid) if explored::is_on() && pid != p.pid() => {
+            Named::Process(pid) if explore::is_on() && pid != p.pid() => {
                 p.accesses_all(&[name, names, whether_named(pid)])?;
             }
             _ => p.accesses_all(&[name, names])?,
@@ -201,8 +200,8 @@ pub(crate) fn find_to_watch(p: &Process, name: Atom) -> Result<Option<Named>, Co
     let named = names.get(&name).copied();
     if order::is_asked() {
         let found = look_for(name);
-        match named.is_none() && explored::is_on() {
-            true => p.accesses_all(&[found, explored::end_of_nobody()])?,
+        match named.is_none() && explore::is_on() {
+            true => p.accesses_all(&[found, explore::end_of_nobody()])?,
             false => p.accesses(found)?,
         }
     }
@@ -315,7 +314,7 @@ fn to_free_all(p: &Process) -> Result<Changes, Control<'static>> {
     }
     let touches: Vec<_> = all.iter().flat_map(|name| changes_of(*name)).collect();
     p.accesses_all(&touches)?;
-    explored::gives_up_names(p);
+    explore::gives_up_names(p);
     HAD.forget_all(p.pid());
     let all: Vec<Term<'_>> = all.iter().map(|name| name.term()).collect();
     answer::noted(p, &GETS, p.list(&all));
@@ -333,7 +332,7 @@ pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
         false => None,
     };
     // In an explored run it may get another name until its end is made.
-    let name = match explored::is_on() {
+    let name = match explore::is_on() {
         true => shared.take_name(),
         false => shared.refuse_names(),
     };

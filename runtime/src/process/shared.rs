@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize,
 
 use parking_lot::Mutex;
 
-use super::refs::RefNumbers;
-use super::{Process, Signal, replay};
-
+use super::order::replay;
 use super::probe::{self, probes};
+use super::refs::RefNumbers;
+use super::{Process, Signal};
 use crate::sched::ptab::{self, Guard, PTab, PTabElement};
 use crate::sched::run_queue::Priority;
 use crate::sched::run_state::RunState;

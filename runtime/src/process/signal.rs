@@ -7,11 +7,11 @@
 use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
-use super::order::Setting;
+use super::order::{Setting, replay};
 use super::placed::ByAlias;
 use super::refs::RefNumbers;
 use super::seq_token::Token;
-use super::{Process, deliver, replay};
+use super::{Process, deliver};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::smallvec;
 
+use super::order::replay;
 use super::probe::probes;
-use super::{MaxHeap, NativeBody, ProcShared, Process, table};
-use super::{Outcome, order, replay};
+use super::{MaxHeap, NativeBody, Outcome, ProcShared, Process, order, table};
 use crate::heap::{Heap, Literals, release, size};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};

@@ -1,16 +1,16 @@
 //! The timers of `erlang:start_timer` and `erlang:send_after`, by their references.
 
-use crate::hash::HashMap;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
+use super::order::replay::Receiver as Recorded;
+use super::order::{explore, replay};
+use crate::hash::HashMap;
 use crate::heap::Message;
-use crate::process::explored;
 use crate::process::order::Setting;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{Named, whereis};
-use crate::process::replay::{self, Receiver as Recorded};
 use crate::process::{ProcShared, SYSTEM, Signal, TimerState, lookup, send};
 use crate::sched::ptab::pin;
 use crate::sched::timers::{self, Fire, TimerId};
@@ -95,7 +95,7 @@ pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
     }
     let timer = shard.remove(&reference)?;
     drop(shard);
-    explored::falls_due(reference);
+    explore::falls_due(reference);
     if let When::At(_, Some(wheel)) = timer.when {
         timers::cancel(wheel);
     }
@@ -205,7 +205,7 @@ pub(crate) fn is_there(reference: RefNumbers) -> bool {
 
 /// The time of a timer has come: it goes off, or its process does, where it is one.
 pub(crate) fn fire(reference: RefNumbers) {
-    if !explored::falls_due(reference) {
+    if !explore::falls_due(reference) {
         go_off(reference, None);
     }
 }

@@ -24,11 +24,11 @@ use crate::code::native;
 use crate::jit;
 use crate::loader::module::versions;
 use crate::process::dirty_queues::{KINDS, queue_of};
-use crate::process::explored::{each_resting, with_resting};
-use crate::process::order::{RECORDED, ask, is_followed};
+use crate::process::order::explore::{each_resting, with_resting};
+use crate::process::order::turns::wait_for_signals;
+use crate::process::order::{RECORDED, ask, explore, is_followed, replay};
 use crate::process::registry::{Named, whereis};
-use crate::process::turns::wait_for_signals;
-use crate::process::{Newborn, SpawnOptions, explored, lookup, make_first, replay, spawn_first};
+use crate::process::{Newborn, SpawnOptions, lookup, make_first, spawn_first};
 use crate::sched::{machine, ptab};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
@@ -94,7 +94,7 @@ impl Own {
     /// Whether a timer that goes off then is too late: the call has ended long before.
     fn is_late(&mut self, next_ns: u64) -> bool {
         let has_call = SCENARIO.get().is_some_and(|all| all.call.is_some());
-        if !has_call || !explored::is_main_gone() {
+        if !has_call || !explore::is_main_gone() {
             return false;
         }
         let ended = *self.call_ended_ns.get_or_insert_with(monotonic_ns);
@@ -155,7 +155,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     };
     if scenario.claim()? {
         if scenario.call.is_none() {
-            explored::is_to_wait();
+            explore::is_to_wait();
         }
         let _ = SCENARIO.set(scenario);
         become_(Role::Boots);
@@ -195,19 +195,19 @@ pub(super) fn is_over() -> bool {
 }
 
 fn end_if_over() {
-    let is_astray = explored::is_over();
+    let is_astray = explore::is_over();
     let bound = SCENARIO
         .get()
         .map_or(u64::MAX, |scenario| scenario.reductions);
     let begun = OWN.with_borrow(|own| own.reductions);
-    let is_long = reductions() - begun > bound || explored::is_endless();
+    let is_long = reductions() - begun > bound || explore::is_endless();
     if is_astray || is_idle() {
         answer(halted().unwrap_or(End::Quiet));
     }
     if is_long {
         answer(match halted() {
             Some(end) => {
-                explored::is_beyond(BEHIND_THE_END);
+                explore::is_beyond(BEHIND_THE_END);
                 end
             }
             None => End::Livelock,
@@ -229,7 +229,7 @@ fn halted() -> Option<End> {
 
 /// Whether processes of a run that follows a prefix take time slices, and nothing goes on.
 fn is_idle() -> bool {
-    is_followed() && OWN.with_borrow_mut(|own| own.idle.is_endless(explored::told(), reductions()))
+    is_followed() && OWN.with_borrow_mut(|own| own.idle.is_endless(explore::told(), reductions()))
 }
 
 fn reductions() -> u64 {
@@ -270,7 +270,7 @@ impl Scheduler {
         };
         match &scenario.call {
             Some(call) => make_caller(call),
-            None if explored::waiting().is_none() => {
+            None if explore::waiting().is_none() => {
                 refuse(
                     scenario,
                     "the emulator waits for ever before it does what its command asks for",
@@ -328,7 +328,7 @@ impl Scheduler {
     fn work(&self) -> bool {
         self.forget_timers();
         let mut socket = OWN.with_borrow_mut(|own| {
-            own.trapping = explored::all_trapping();
+            own.trapping = explore::all_trapping();
             own.socket.take()
         });
         let Some(socket) = socket.as_mut() else {
@@ -409,7 +409,7 @@ impl Scheduler {
             own.is_loud = is_loud;
             (own.main.take(), std::mem::take(&mut own.trapping))
         });
-        let waiting = explored::waiting();
+        let waiting = explore::waiting();
         if waiting.is_some() && capture().is_err() {
             leave(3);
         }
@@ -417,7 +417,7 @@ impl Scheduler {
             leave(3)
         };
         ask(RECORDED);
-        explored::begin(pid, &trapping);
+        explore::begin(pid, &trapping);
         if !prefix.is_empty() {
             match prefix.parse::<Trace>() {
                 Ok(trace) => {
@@ -435,7 +435,7 @@ impl Scheduler {
         match main {
             Some(main) => drop(main.start_as_root()),
             None => {
-                explored::born(pid, || "boot".to_owned());
+                explore::born(pid, || "boot".to_owned());
                 wake(pid);
             }
         }
@@ -451,16 +451,16 @@ impl Scheduler {
         }
         if let Some(end) = halted().filter(|_| !has_unfinished()) {
             if next != u64::MAX {
-                explored::is_beyond(BEHIND_THE_END);
+                explore::is_beyond(BEHIND_THE_END);
             }
             answer(end);
         }
-        if explored::are_all_gone() && explored::go_off_for_nobody() {
+        if explore::are_all_gone() && explore::go_off_for_nobody() {
             return true;
         }
         // Who waits for a timer of its prefix waits also when the call has ended.
         let is_late = OWN.with_borrow_mut(|own| own.is_late(next)) && !has_unfinished();
-        let is_over = explored::are_all_gone() || is_late || replay::is_stuck(stuck_of);
+        let is_over = explore::are_all_gone() || is_late || replay::is_stuck(stuck_of);
         if is_over || next == u64::MAX || !clock::advance_to(next) {
             answer(End::Quiet);
         }

@@ -1,4 +1,4 @@
-//! Gives processes their turns in a run by chance (`process/turns.rs`): who makes the next step is drawn by lot.
+//! Gives processes their turns in a run by chance (`process/order/turns.rs`): who makes the next step is drawn by lot.
 //!
 //! Of those that can run, each first gets to its next step, without a turn: that shows to nobody. When all wait for their
 //! turns, one is drawn.
@@ -10,8 +10,9 @@ use std::cell::RefCell;
 use beamline_orders::{Candidate, Drawing, LEFT_OUT, Lots, Who};
 
 use super::Scheduler;
+use crate::process::ProcRef;
+use crate::process::order::turns;
 use crate::process::registry::{Named, whereis};
-use crate::process::{ProcRef, turns};
 use crate::sys::chance::clock;
 use crate::term::{Atom, Pid};
 

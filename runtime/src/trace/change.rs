@@ -33,17 +33,16 @@ use parking_lot::Mutex;
 
 use super::breakpoint::{BpData, Breakpoint, Meta, SessionBp, active, commit, staging};
 use super::generations::Step;
-use super::kind;
-use super::permission;
 use super::place::{Place, bif_export, lead_to, new_breakpoint, prepare_stub, restore_stub};
 use super::session::{self, OnLoad, Shared};
 use super::spec::Spec;
 use super::staging::{Staging, Wanted};
 use super::tracer::TracerId;
+use super::{kind, permission};
 use crate::code::entry::{export, find_export};
 use crate::code::op::entry as head;
 use crate::loader::module::{self, Mfa, Module};
-use crate::process::replay::calls_cost_otherwise;
+use crate::process::order::replay::calls_cost_otherwise;
 use crate::sched;
 use crate::term::{Atom, Pid};
 

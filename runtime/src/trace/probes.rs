@@ -2,19 +2,16 @@
 
 use beamline_formats::ring::Growing;
 
-use super::breakpoint;
 use super::events::{self, Collection};
-use super::flags;
-use super::meter;
 use super::seq::{self, Mark, Token};
 use super::tracer::Event;
-use super::{record, sysmon, sysprof};
+use super::{breakpoint, flags, meter, record, sysmon, sysprof};
 use crate::exec::exception::where_is;
 use crate::heap::{Heap, Message};
 use crate::process::dirty::DirtyTicks;
+use crate::process::order::{access, explore};
 use crate::process::probe::Probes;
-use crate::process::{Dirty, ProcShared, Process};
-use crate::process::{access, explored, order};
+use crate::process::{Dirty, ProcShared, Process, order};
 use crate::term::{Atom, Pid, Term, am};
 
 /// Tracing, as processes see it.
@@ -43,8 +40,8 @@ impl Probes for Tracing {
         flags::inherit(parent, child, linked);
     }
     fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
-        if explored::is_on() {
-            explored::born(pid, || record::first_called(call, args).to_text());
+        if explore::is_on() {
+            explore::born(pid, || record::first_called(call, args).to_text());
         }
         record::born(pid, parent, call, args);
     }
@@ -55,8 +52,8 @@ impl Probes for Tracing {
         breakpoint::unwinding(p);
     }
     fn ordered(&self, pid: Pid, told: order::Told) {
-        match explored::is_on() {
-            true => explored::tell(pid, told),
+        match explore::is_on() {
+            true => explore::tell(pid, told),
             false => record::ordered(pid, told),
         }
     }
@@ -70,8 +67,8 @@ impl Probes for Tracing {
         record::is_in_application(p)
     }
     fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>) {
-        match explored::is_on() {
-            true => explored::accesses(
+        match explore::is_on() {
+            true => explore::accesses(
                 pid,
                 record::how_of(number, touch),
                 touch.object.number(),

@@ -11,7 +11,7 @@ use crate::exec::call::{self, Called, apply_mfa};
 use crate::exec::exception::Current;
 use crate::interp::debugger::{self, Hit};
 use crate::interp::regs::{Go, Regs};
-use crate::process::explored;
+use crate::process::order::explore;
 use crate::process::{Class, Exception, Outcome};
 use crate::term::{CodeAddress, RawTerm, am};
 use crate::trace;
@@ -114,8 +114,8 @@ arms! {
     /// A process's last instruction.
     fn normal_exit(r, _i: NormalExit) {
         r.swap_out();
-        if explored::is_on() {
-            explored::returns(r.p, RawTerm(*r.x));
+        if explore::is_on() {
+            explore::returns(r.p, RawTerm(*r.x));
         }
         r.p.exception = Exception {
             class: Class::Exit,

@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
 use crate::interp::regs::Regs;
-use crate::process::{
-    Outcome, Process, Saved, Tries, WaitTimeout, explored, order, timeout_ms, turns,
-};
+use crate::process::order::{explore, turns};
+use crate::process::{Outcome, Process, Saved, Tries, WaitTimeout, order, timeout_ms};
 use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// Whether the receive in which the process looks at messages can time out: one that waits for `infinity` cannot.
@@ -126,7 +125,7 @@ arms! {
                     return r.pause(Outcome::Yield, 0);
                 }
                 if r.p.awaits_turn(|| has_bad_time(r)) {
-                    if explored::is_on() {
+                    if explore::is_on() {
                         r.p.may_end_in_receive(has_time(r));
                     }
                     // Also where a receive has no time to wait: another message comes first.
@@ -192,8 +191,8 @@ arms! {
             r.p.save_call(Saved::Receive);
         }
         r.swap_out();
-        if explored::is_on() && !r.p.is_flushing() && has_time(r) {
-            explored::could_time_out(r.p.pid());
+        if explore::is_on() && !r.p.is_flushing() && has_time(r) {
+            explore::could_time_out(r.p.pid());
         }
         r.p.remove_message();
         if r.p.wants_collection() {

@@ -16,8 +16,9 @@ use smallvec::SmallVec;
 use super::{File, Modes, path};
 use crate::heap::Heap;
 use crate::native::object;
-use crate::process::access::{Access, Object, Part, Shared, Touch};
-use crate::process::{Control, Holds, Process, explored, lookup, order};
+use crate::process::order::access::{Access, Object, Part, Shared, Touch};
+use crate::process::order::explore;
+use crate::process::{Control, Holds, Process, lookup, order};
 use crate::sched::ptab::pin;
 use crate::term::{Pid, Term, View};
 
@@ -207,7 +208,7 @@ pub(super) fn take(
     function: &str,
     args: &[Term<'_>],
 ) -> Result<Holds, Control<'static>> {
-    if !order::is_asked() || explored::is_on() || p.has_work() {
+    if !order::is_asked() || explore::is_on() || p.has_work() {
         return Ok(None);
     }
     let mut in_hand = IN_HAND.lock();

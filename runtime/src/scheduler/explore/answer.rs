@@ -8,10 +8,10 @@ use beamline_orders::{
 use super::printed;
 use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
-use crate::process::explored::{each_resting, with_resting};
-use crate::process::order::Told;
+use crate::process::order::explore::{each_resting, with_resting};
+use crate::process::order::{Told, explore, replay};
 use crate::process::registry::{Named, name_of};
-use crate::process::{Process, explored, init_pid, replay};
+use crate::process::{Process, init_pid};
 use crate::scheduler::turns;
 use crate::sys::chance::outside;
 use crate::term::{Atom, Pid};
@@ -20,19 +20,19 @@ use crate::trace::record::{event_of, id_of};
 /// What the run was.
 pub(super) fn of(end: End) -> Answer {
     if outside::has_programs() {
-        explored::is_beyond(PROGRAMS);
+        explore::is_beyond(PROGRAMS);
     }
-    explored::tell_timers_left();
+    explore::tell_timers_left();
     let (unfinished, mut refuse) = tell_rest();
     let place = |pid: &Pid| with_resting(*pid, place_of);
-    let mut alive = explored::with_alive(|alive| alive.iter().copied().collect::<Vec<_>>());
+    let mut alive = explore::with_alive(|alive| alive.iter().copied().collect::<Vec<_>>());
     alive.sort_unstable_by_key(|pid| pid.0);
     let waiting = alive
         .iter()
         .filter_map(|pid| Some((word(*pid), place(pid)?)))
         .collect();
     let lacks_accesses = replay::lacks_accesses();
-    let kept = explored::end();
+    let kept = explore::end();
     let watches = watches(&kept);
     let exit_calls = exit_calls(&kept);
     let astray = kept.astray.clone().or(unfinished);
@@ -129,9 +129,9 @@ fn tell_rest() -> (Option<String>, Vec<u64>) {
 }
 
 /// Who was to be told of whose end.
-fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
+fn watches(kept: &explore::Kept) -> Vec<Watch<u64>> {
     let fails = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
-    let watch = |watch: &explored::Watch| Watch {
+    let watch = |watch: &explore::Watch| Watch {
         by: word(watch.by),
         whom: word(watch.whom),
         until: watch.until,
@@ -146,7 +146,7 @@ fn watches(kept: &explored::Kept) -> Vec<Watch<u64>> {
 }
 
 /// Messages through aliases that were given up.
-fn through_given_up(kept: &explored::Kept) -> Vec<ThroughAlias> {
+fn through_given_up(kept: &explore::Kept) -> Vec<ThroughAlias> {
     let sent = kept.through_given_up().map(|(sent, until)| ThroughAlias {
         from: word(sent.from),
         number: sent.number,
@@ -157,7 +157,7 @@ fn through_given_up(kept: &explored::Kept) -> Vec<ThroughAlias> {
 }
 
 /// The calls of `exit/2` with other processes.
-fn exit_calls(kept: &explored::Kept) -> Vec<ExitCall<u64>> {
+fn exit_calls(kept: &explore::Kept) -> Vec<ExitCall<u64>> {
     let calls = kept.exit_calls.iter();
     let call = |(from, access, to, ends): &(Pid, u64, Pid, _)| ExitCall {
         from: word(*from),
@@ -174,7 +174,7 @@ fn exit_calls(kept: &explored::Kept) -> Vec<ExitCall<u64>> {
 }
 
 /// Where processes began to trap exits, and ceased to.
-fn traps(kept: &explored::Kept) -> Vec<Traps<u64>> {
+fn traps(kept: &explore::Kept) -> Vec<Traps<u64>> {
     let traps = kept.traps.iter().map(|(pid, access, traps)| Traps {
         by: word(*pid),
         access: *access,
@@ -184,7 +184,7 @@ fn traps(kept: &explored::Kept) -> Vec<Traps<u64>> {
 }
 
 /// Whom exit signals of other processes have ended.
-fn ended(kept: &explored::Kept) -> Vec<Ended> {
+fn ended(kept: &explore::Kept) -> Vec<Ended> {
     let ended = kept.ended.iter().map(|(who, by, access, at)| Ended {
         process: word(*who),
         by: word(*by),
@@ -195,7 +195,7 @@ fn ended(kept: &explored::Kept) -> Vec<Ended> {
 }
 
 /// The accesses of a run. Those steps count that are told.
-fn accesses(kept: &explored::Kept) -> Vec<SharedAccess> {
+fn accesses(kept: &explore::Kept) -> Vec<SharedAccess> {
     let all = kept.accesses.iter();
     all.map(|(records, pid, how, object, part)| SharedAccess {
         records: *records,
@@ -208,7 +208,7 @@ fn accesses(kept: &explored::Kept) -> Vec<SharedAccess> {
 }
 
 /// The processes of a run, each once.
-fn all_known(kept: &explored::Kept, alive: &[Pid]) -> Vec<Pid> {
+fn all_known(kept: &explore::Kept, alive: &[Pid]) -> Vec<Pid> {
     let mut known: Vec<Pid> = kept.told.iter().map(|(pid, _)| *pid).collect();
     known.extend(alive);
     known.extend(kept.sent.iter().flat_map(|(from, to)| [*from, *to]));

@@ -6,11 +6,11 @@
 
 use beamline_orders::Ends;
 
-use super::super::access::{Access, ObjectsOf, Part, Shared, Touch};
-use super::super::signal::ExitSignal;
-use super::super::{Control, Process};
 use super::watches::{end_of, looks_for};
 use super::{Kept, each_resting, is_on, kept};
+use crate::process::order::access::{Access, ObjectsOf, Part, Shared, Touch};
+use crate::process::signal::ExitSignal;
+use crate::process::{Control, Process};
 use crate::term::{Pid, Term, am};
 
 /// What stands for whether each process traps exits.

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::super::{Process, Signal};
 use crate::heap::Message as HeapMessage;
+use crate::process::{Process, Signal};
 use crate::term::Pid;
 
 /// What a process that waits for input is told, and how it waits where nothing is recorded.

@@ -4,8 +4,8 @@
 
 use beamline_orders::Step as Recorded;
 
-use super::super::{Control, Exiting, Process, order};
 use super::{Follows, Plan, plan};
+use crate::process::{Control, Exiting, Process, order};
 
 /// How many there are among these steps.
 pub(super) fn count(steps: &[Recorded]) -> usize {
@@ -37,7 +37,7 @@ impl Process {
     ///
     /// # Errors
     /// When the heap is too large afterwards.
-    pub(in super::super) fn collects_in_turn(&mut self, is_last: bool) -> Result<(), Exiting> {
+    pub(in crate::process) fn collects_in_turn(&mut self, is_last: bool) -> Result<(), Exiting> {
         while let Some(major) = self.next_collection(is_last) {
             let reds = self.fcalls.get();
             let collected = self.collects_for_others(major);

@@ -1,87 +1,46 @@
-//! The order of what processes do to each other: spawns, sendings, deliveries, receives. Who records a run is told of
-//! each step ([`Told`]); a replay follows the steps of a recorded run ([`super::replay`]).
+//! The order of what processes do to each other: spawns, sendings, deliveries, receives. A recorder is told of each step
+//! ([`Told`]).
+//!
+//! - `mode`: whether the order of a run is recorded, followed or explored;
+//! - [`access`]: accesses to what processes share, which come one after another;
+//! - [`answer`]: what native functions answer from outside of the program;
+//! - [`identity`]: references and unique integers that are the same in every run;
+//! - [`turns`]: steps that wait until the scheduler or the replay lets the process make them;
+//! - [`replay`]: follows the steps of a recorded run;
+//! - [`explore`]: what an explored run keeps beyond its order, for the choice of the next run.
 //!
 //! A message is known by its sender and the number of its sending, counted from 1. A message that no process has sent
 //! (of a timer, a port, a monitor, a link) is known by its place among those of its receiver.
 //!
 //! Source of the notions: prefix-based tracing (`docs/replay.md`).
 
+pub(crate) mod access;
+pub(crate) mod answer;
+pub(crate) mod explore;
+pub(in crate::process) mod identity;
+mod mode;
+pub(crate) mod replay;
+pub(crate) mod turns;
+
 use std::cell::RefMut;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use beamline_formats::ring::{Growing, SignalKind};
 use beamline_orders::{Heard, Spent};
 use parking_lot::Mutex;
 
+pub(crate) use mode::{
+    FOLLOWED, RECORDED, SITED, ask, is_asked, is_followed, is_sited, tries_others,
+};
+pub(in crate::process) use mode::{FREE, ask_no_more, is_only_recorded, is_recorded, lets_come};
+
 use super::probe::probes;
 use super::refs::RefNumbers;
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, SYSTEM, Sender, TIMER};
-use super::{Peer, Process, access, answer, explored, identity, replay};
+use super::{Peer, Process};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::term::{Atom, Pid, Term, am};
-
-/// What is asked for of all processes: [`RECORDED`], [`SITED`], [`FOLLOWED`].
-static ASKED: AtomicU8 = AtomicU8::new(0);
-
-/// Steps are told.
-pub(crate) const RECORDED: u8 = 1;
-/// Steps are those of a recorded run.
-pub(crate) const FOLLOWED: u8 = 2;
-/// Steps that are told have a place in the code, which is told before.
-pub(crate) const SITED: u8 = 4;
-
-/// Nothing is followed any more, and nothing is recorded: a shell looks at a stopped replay.
-pub(super) const FREE: u8 = 8;
-
-/// Asks for this no more.
-pub(super) fn ask_no_more(what: u8) {
-    ASKED.fetch_and(!what, Ordering::Relaxed);
-}
-
-/// Asks for this from now on: before the first process is made.
-pub(crate) fn ask(what: u8) {
-    ASKED.fetch_or(what, Ordering::Relaxed);
-}
-
-/// Whether the order is recorded or followed.
-#[inline(always)]
-pub(crate) fn is_asked() -> bool {
-    ASKED.load(Ordering::Relaxed) != 0
-}
-
-#[inline(always)]
-pub(super) fn is_recorded() -> bool {
-    ASKED.load(Ordering::Relaxed) & RECORDED != 0
-}
-
-pub(crate) fn is_sited() -> bool {
-    ASKED.load(Ordering::Relaxed) & SITED != 0
-}
-
-/// Whether receives try other messages than the recorded ones: a run is followed, and places in the code are told.
-pub(crate) fn tries_others() -> bool {
-    let both = SITED | FOLLOWED;
-    ASKED.load(Ordering::Relaxed) & both == both
-}
-
-/// Whether a recorded run is followed.
-#[inline(always)]
-pub(crate) fn is_followed() -> bool {
-    ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
-}
-
-/// Whether a message may come to its receiver at once: no other is to come first.
-pub(super) fn lets_come() -> bool {
-    ASKED.load(Ordering::Relaxed) & !RECORDED == 0 && !explored::is_on()
-}
-
-/// Whether the order of a run is recorded that is neither followed nor explored, without places in the code.
-#[inline(always)]
-pub(super) fn is_only_recorded() -> bool {
-    ASKED.load(Ordering::Relaxed) == RECORDED && !explored::is_on()
-}
 
 /// A message that a process has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +102,7 @@ impl Source {
             is_gone: reason == am::noproc,
             is_exit: false,
             // In an explored run, prefixes have the order of messages that tell of one process.
-            monitor: identity::number_of(monitor).filter(|_| !explored::is_on()),
+            monitor: identity::number_of(monitor).filter(|_| !explore::is_on()),
         }
     }
 
@@ -275,7 +234,7 @@ pub(crate) enum Step {
 
 /// Whether a process answers a request of `sys` while a shell looks at a stopped replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(in crate::process) enum Answers {
     #[default]
     Nothing,
     /// It is about to send the answer.
@@ -319,11 +278,11 @@ pub(crate) struct Own {
     /// What its last record tells, if that is a message that it took as it came.
     taken: Option<Taken>,
     /// The integer that a native function has given it last.
-    pub(super) integer: i64,
+    pub(in crate::process) integer: i64,
     /// The function for which it waits until another process has answered.
-    pub(super) awaits: Option<&'static answer::Native>,
+    pub(in crate::process) awaits: Option<&'static answer::Native>,
     /// The recorded answer to what it is about to ask another process or itself.
-    pub(super) given: Option<HeapMessage>,
+    pub(in crate::process) given: Option<HeapMessage>,
     /// How many references and unique integers it has made.
     named: u64,
     /// How many timers it has set.
@@ -331,28 +290,28 @@ pub(crate) struct Own {
     /// The monitors that messages through their aliases have ended last, and which it has not given up since.
     replied: VecDeque<RefNumbers>,
     /// So many words has a call on a dirty scheduler given it behind which its code has not gone on.
-    pub(super) brought: usize,
+    pub(in crate::process) brought: usize,
     /// What it does while others stand still.
-    pub(super) answers: Answers,
+    pub(in crate::process) answers: Answers,
     /// A signal has ended it.
-    pub(super) is_ended: bool,
+    pub(in crate::process) is_ended: bool,
     /// It is that of a link to a process that was gone already.
-    pub(super) was_gone: bool,
+    pub(in crate::process) was_gone: bool,
     /// The process that the signal is of, if of one.
-    pub(super) ended_by: Option<Pid>,
+    pub(in crate::process) ended_by: Option<Pid>,
     /// In an explored run: its next receive looks for what a monitor has told that it has given up, and drops that.
     flushes: bool,
     /// Signals that are to end it, in an explored run.
-    pub(super) endings: Option<Box<explored::Endings>>,
+    pub(in crate::process) endings: Option<Box<explore::Endings>>,
     /// Its accesses to what processes share.
-    pub(super) made: Option<Box<access::Made>>,
+    pub(in crate::process) made: Option<Box<access::Made>>,
     /// What it follows.
-    pub(super) follows: Option<Box<replay::Follows>>,
+    pub(in crate::process) follows: Option<Box<replay::Follows>>,
 }
 
 impl Own {
     /// Tells what has been put off.
-    pub(super) fn tell_rest(&mut self, pid: Pid) {
+    pub(in crate::process) fn tell_rest(&mut self, pid: Pid) {
         self.taken = None;
         match std::mem::take(&mut self.untold) {
             0 => {}
@@ -440,24 +399,24 @@ impl Own {
 
 impl Process {
     #[inline]
-    pub(super) fn own_order(&self) -> RefMut<'_, Own> {
+    pub(in crate::process) fn own_order(&self) -> RefMut<'_, Own> {
         self.order.get_or_init(Box::default).borrow_mut()
     }
 
     /// How many references and unique integers it has made.
-    pub(super) fn names_made(&self) -> u64 {
+    pub(in crate::process) fn names_made(&self) -> u64 {
         self.order.get().map_or(0, |own| own.borrow().named)
     }
 
     /// It has made so many.
-    pub(super) fn set_names_made(&self, made: u64) {
+    pub(in crate::process) fn set_names_made(&self, made: u64) {
         if made != self.names_made() {
             self.own_order().named = made;
         }
     }
 
     /// Keeps in mind that a message through its alias has ended this monitor.
-    pub(super) fn keeps_replied(&self, monitor: RefNumbers) {
+    pub(in crate::process) fn keeps_replied(&self, monitor: RefNumbers) {
         let replied = &mut self.own_order().replied;
         if replied.len() == REPLIED_MAX {
             replied.pop_front();
@@ -473,24 +432,24 @@ impl Process {
     }
 
     /// It follows what its parent's next spawn, or the recorded process of the same number, did.
-    pub(super) fn follow(&self, follows: replay::Follows) {
+    pub(in crate::process) fn follow(&self, follows: replay::Follows) {
         self.own_order().follows = Some(Box::new(follows));
     }
 
     /// What it follows, as long as there is something left.
-    pub(super) fn follows(&self) -> Option<RefMut<'_, replay::Follows>> {
+    pub(in crate::process) fn follows(&self) -> Option<RefMut<'_, replay::Follows>> {
         let own = self.order.get()?.borrow_mut();
         RefMut::filter_map(own, |own| own.follows.as_deref_mut()).ok()
     }
 
     /// The number of its next sending.
-    pub(super) fn number_of_next_sending(&self) -> u32 {
+    pub(in crate::process) fn number_of_next_sending(&self) -> u32 {
         next_number(self.own_order().sent)
     }
 
     /// It sends: the number of the sending, 0 where nobody asks for the order.
     #[inline]
-    pub(super) fn next_sending(&self, to: Pid) -> u32 {
+    pub(in crate::process) fn next_sending(&self, to: Pid) -> u32 {
         match is_asked() {
             false => 0,
             true if is_only_recorded() => self.own_order().send(self.pid()),
@@ -501,8 +460,8 @@ impl Process {
     fn sends_in_order(&self, to: Pid) -> u32 {
         self.tell_site();
         let number = self.own_order().send(self.pid());
-        if explored::is_on() {
-            explored::sent(self.pid(), to);
+        if explore::is_on() {
+            explore::sent(self.pid(), to);
         }
         self.follow_step(Step::Send(number));
         self.has_answered();
@@ -511,7 +470,7 @@ impl Process {
 
     /// It sets a timer.
     pub(crate) fn sets_timer(&self) -> Setting {
-        let number = match is_asked() && !explored::is_on() {
+        let number = match is_asked() && !explore::is_on() {
             true => {
                 let own = &mut *self.own_order();
                 own.timers = own.timers.wrapping_add(1).max(1);
@@ -547,22 +506,22 @@ impl Process {
     }
 
     /// Where it is in its code, before an access, where that is told; whether it is told what the access is to.
-    pub(super) fn tells_access(&self) -> bool {
-        if explored::is_on() {
+    pub(in crate::process) fn tells_access(&self) -> bool {
+        if explore::is_on() {
             self.tell_untold();
         }
-        self.tells_site() || explored::is_on()
+        self.tells_site() || explore::is_on()
     }
 
     /// It sends a signal other than a message, where that is told.
-    pub(super) fn tells_signal(&self, kind: SignalKind, to: Pid) {
+    pub(in crate::process) fn tells_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.tells_site() {
             self.tells_aside(Aside::Signal(kind, to));
         }
     }
 
     /// The same of an exit signal.
-    pub(super) fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
+    pub(in crate::process) fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
         if is_sited() {
             self.tells_signal(signal.kind(), to);
         }
@@ -576,7 +535,7 @@ impl Process {
     }
 
     /// The receive that it makes next would take this message, or not.
-    pub(super) fn has_tried(&self, message: Tried, takes: bool) {
+    pub(in crate::process) fn has_tried(&self, message: Tried, takes: bool) {
         self.own_order().tell_rest(self.pid());
         self.tells_aside(Aside::Tried(message, takes));
     }
@@ -599,8 +558,8 @@ impl Process {
         }
         if step == Step::Timeout {
             self.tell_site();
-            if explored::is_on() {
-                explored::times_out(self.pid());
+            if explore::is_on() {
+                explore::times_out(self.pid());
             }
         }
         let mut own = self.own_order();
@@ -636,7 +595,7 @@ impl Process {
     }
 
     /// An exit signal with the reason `normal` has come, and it does not trap exits.
-    pub(super) fn loses(&self, of: Option<Pid>) {
+    pub(in crate::process) fn loses(&self, of: Option<Pid>) {
         if is_recorded()
             && let Some(of) = of
         {
@@ -646,9 +605,9 @@ impl Process {
     }
 
     /// It hears of its link to another process.
-    pub(super) fn hears(&self, what: Heard, from: Peer) {
+    pub(in crate::process) fn hears(&self, what: Heard, from: Peer) {
         if is_recorded()
-            && !explored::is_on()
+            && !explore::is_on()
             && let Some(of) = from.pid()
         {
             self.own_order().tell_rest(self.pid());
@@ -657,8 +616,8 @@ impl Process {
     }
 
     /// It is about to be collected, as another process asks for it.
-    pub(super) fn is_collected(&self, major: bool) {
-        if is_recorded() && !explored::is_on() {
+    pub(in crate::process) fn is_collected(&self, major: bool) {
+        if is_recorded() && !explore::is_on() {
             let mut own = self.own_order();
             own.tell_rest(self.pid());
             own.tell_accesses_so_far(self.pid());
@@ -670,7 +629,7 @@ impl Process {
 
     /// A message is about to get into its queue, behind the others or among those of priority.
     #[inline(always)]
-    pub(super) fn delivers(&self, source: Source, priority: bool) {
+    pub(in crate::process) fn delivers(&self, source: Source, priority: bool) {
         let (at, length) = self.mailbox.place_of_next(priority);
         let is_kept = match source {
             Source::Sent(sending) if at == length && is_recorded() => {
@@ -689,7 +648,7 @@ impl Process {
 
     /// The message at the place `at` has been taken out of its queue.
     #[inline]
-    pub(super) fn receives(&self, at: usize) {
+    pub(in crate::process) fn receives(&self, at: usize) {
         if is_only_recorded() {
             self.tell_receive(at);
         } else {
@@ -699,13 +658,13 @@ impl Process {
 
     fn receives_in_order(&self, at: usize) {
         if self.ends_flush() {
-            explored::flushes(self.pid());
+            explore::flushes(self.pid());
             self.tell_receive(at);
             self.follow_flush(at);
             return;
         }
-        if explored::is_on() {
-            explored::receives(self.pid());
+        if explore::is_on() {
+            explore::receives(self.pid());
         }
         if is_recorded() {
             self.tell_site();
@@ -724,11 +683,11 @@ impl Process {
 
     /// Whether the receive that it is in is such a one.
     pub(crate) fn is_flushing(&self) -> bool {
-        explored::is_on() && self.own_order().flushes
+        explore::is_on() && self.own_order().flushes
     }
 
     fn ends_flush(&self) -> bool {
-        explored::is_on() && std::mem::take(&mut self.own_order().flushes)
+        explore::is_on() && std::mem::take(&mut self.own_order().flushes)
     }
 
     #[inline]

@@ -6,9 +6,8 @@
 
 use std::cell::Cell;
 
-use super::Process;
-use super::order;
-use super::refs::RefNumbers;
+use crate::process::refs::RefNumbers;
+use crate::process::{Process, order};
 
 /// A process that makes names: low bits of its pid, and how many it has made.
 #[derive(Clone, Copy)]
@@ -38,7 +37,7 @@ fn next() -> Option<Maker> {
 
 /// Which of the references and integers of its process one with these numbers is, from 1; nothing where no process has
 /// made it, or it has made too many.
-pub(super) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
+pub(in crate::process) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
     let is_of_process = order::is_asked() && high & BY_PROCESS != 0;
     let low = low & ((1 << LOW_BITS) - 1);
     let made = u64::from(high & !BY_PROCESS) << LOW_BITS | u64::from(low);
@@ -47,7 +46,7 @@ pub(super) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
 
 /// The numbers of a new reference, where the order is asked for and a process runs here.
 #[inline]
-pub(super) fn reference() -> Option<RefNumbers> {
+pub(in crate::process) fn reference() -> Option<RefNumbers> {
     if !order::is_asked() {
         return None;
     }
@@ -58,7 +57,7 @@ pub(super) fn reference() -> Option<RefNumbers> {
 
 /// A new unique integer, counted from 0, where the order is asked for and a process runs here.
 #[inline]
-pub(super) fn integer() -> Option<i128> {
+pub(in crate::process) fn integer() -> Option<i128> {
     if !order::is_asked() {
         return None;
     }
@@ -67,7 +66,7 @@ pub(super) fn integer() -> Option<i128> {
 }
 
 /// Calls `call`; what it makes is not named after the process.
-pub(super) fn without<T>(call: impl FnOnce() -> T) -> T {
+pub(in crate::process) fn without<T>(call: impl FnOnce() -> T) -> T {
     let maker = MAKER.take();
     let result = call();
     MAKER.set(maker);
@@ -77,7 +76,7 @@ pub(super) fn without<T>(call: impl FnOnce() -> T) -> T {
 impl Process {
     /// Its code begins to run on this thread.
     #[inline]
-    pub(super) fn takes_count(&self) {
+    pub(in crate::process) fn takes_count(&self) {
         if order::is_asked() {
             let (pid, made) = ((self.pid().0 & 0xffff_ffff) as u32, self.names_made());
             MAKER.set(Some(Maker { pid, made }));
@@ -86,7 +85,7 @@ impl Process {
 
     /// It runs here no more.
     #[inline]
-    pub(super) fn keeps_count(&self) {
+    pub(in crate::process) fn keeps_count(&self) {
         if let Some(maker) = order::is_asked().then(|| MAKER.take()).flatten() {
             self.set_names_made(maker.made);
         }

@@ -13,12 +13,12 @@ use std::time::Duration;
 use beamline_orders::{Message, Pair, Sites, Step as Recorded, Told, Trace};
 use parking_lot::Mutex;
 
-use super::super::order::{self, Sending, Tried};
-use super::super::probe::probes;
-use super::super::{Process, Signal, deliver};
 use super::{Follows, Plan, plan, watch};
 use crate::hash::{HashMap, HashSet};
 use crate::heap::{Heap, Message as HeapMessage};
+use crate::process::order::{Sending, Tried};
+use crate::process::probe::probes;
+use crate::process::{Process, Signal, deliver, order};
 use crate::term::{Atom, CodeAddress, Pid, RawTerm, am};
 
 /// How long nothing happens until those that wait for messages to try wait no longer.
@@ -220,7 +220,7 @@ impl Process {
     }
 
     /// Whether the receive that it is in waits for messages to try.
-    pub(in super::super) fn waits_to_try(&self) -> bool {
+    pub(in crate::process) fn waits_to_try(&self) -> bool {
         order::tries_others() && self.follows().is_some_and(|follows| follows.waits_to_try())
     }
 

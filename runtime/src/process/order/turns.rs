@@ -12,10 +12,11 @@ use beamline_orders::Touch;
 use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 
-use super::access::{self, Access};
-use super::registry::{Named, whereis};
-use super::{Control, Process, explored};
+use super::access::Access;
+use super::{access, explore};
 use crate::hash::{HashMap, HashSet};
+use crate::process::registry::{Named, whereis};
+use crate::process::{Control, Process};
 use crate::term::{Atom, Pid};
 
 /// Why processes may wait before their steps: the bits below.
@@ -52,7 +53,7 @@ pub(crate) struct Step {
 
 impl Step {
     /// Something is told to a process.
-    pub(super) fn to(pid: Pid) -> Step {
+    pub(in crate::process) fn to(pid: Pid) -> Step {
         Step {
             touches: smallvec![mailbox(pid)],
             idles: false,
@@ -187,7 +188,10 @@ impl Process {
     /// # Errors
     /// As [`Process::takes_turn`].
     #[inline]
-    pub(super) fn takes_turn_by_name(&self, name: Atom) -> Result<(), Control<'static>> {
+    pub(in crate::process) fn takes_turn_by_name(
+        &self,
+        name: Atom,
+    ) -> Result<(), Control<'static>> {
         if may_wait()
             && let Some(Named::Process(pid)) = whereis(name)
         {
@@ -198,7 +202,7 @@ impl Process {
 
     /// The same before it accesses what processes share.
     #[inline]
-    pub(super) fn takes_turn_of(
+    pub(in crate::process) fn takes_turn_of(
         &self,
         touches: &[access::Touch<'_>],
     ) -> Result<(), Control<'static>> {
@@ -243,7 +247,7 @@ impl Process {
     pub(crate) fn ends_later(&self) -> bool {
         let step = || {
             let mut touches: Touches = smallvec![mailbox(self.pid())];
-            touches.extend(explored::receiver_of_timer(self.pid()).map(mailbox));
+            touches.extend(explore::receiver_of_timer(self.pid()).map(mailbox));
             if let Some(relations) = self.some_relations() {
                 let linked = relations.linked().filter_map(|peer| peer.pid());
                 touches.extend(linked.map(mailbox));

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use beamline_orders::{Message, Set, Setting};
 
-use super::super::{Process, Signal, deliver};
+use super::cursor::Turn;
 use super::{Plan, Recorded, plan, stop};
 use crate::hash::HashSet;
-use crate::process::replay::cursor::Turn;
+use crate::process::{Process, Signal, deliver};
 use crate::sched::machine;
 use crate::sys::chance::outside;
 

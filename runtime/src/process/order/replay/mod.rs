@@ -33,21 +33,21 @@ use beamline_orders::{
 use beamline_settings::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
-use super::order::{self, FOLLOWED, Source, Step};
-use super::probe::probes;
-use super::signal::{ANSWER, ExitSignal as Exit, OUTSIDE, Sender};
-use super::{Control, Exiting, Process, Signal, exists, explored, turns};
+use super::{FOLLOWED, Source, Step, explore, turns};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
+use crate::process::probe::probes;
+use crate::process::signal::{ANSWER, ExitSignal as Exit, OUTSIDE, Sender};
+use crate::process::{Control, Exiting, Process, Signal, exists, order};
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
-pub(super) use answers::{is_answered, reads_another, records_answers};
+pub(in crate::process) use answers::{is_answered, reads_another, records_answers};
 use cursor::{Cursor, Turn};
 use held::Held;
 use identities::Identities;
 pub(crate) use identities::last_port;
-pub(super) use identities::{last_pid, pid_of_child, pid_of_root};
+pub(in crate::process) use identities::{last_pid, pid_of_child, pid_of_root};
 pub(crate) use spent::{calls_cost_otherwise, tell_spent};
 pub(crate) use timers::{Receiver, receiver_of_timer};
 use tries::Trial;
@@ -167,7 +167,7 @@ pub(crate) enum Word {
 }
 
 /// What a process follows.
-pub(super) struct Follows {
+pub(in crate::process) struct Follows {
     cursor: Cursor,
     accesses: access::Own,
     /// What the recorded process spent by its end, if it is told.
@@ -187,7 +187,7 @@ pub(super) struct Follows {
 }
 
 /// A process has been spawned: it follows the recorded process of its parent's spawn.
-pub(super) fn begins(p: &Process) {
+pub(in crate::process) fn begins(p: &Process) {
     if let Some(plan) = plan()
         && let Some(index) = plan.index(p.pid())
     {
@@ -290,7 +290,7 @@ impl Plan {
                     let of = of.and_then(|pid| self.index(pid));
                     // To an exploration, what a monitor tells of an end is another thing than that a later one finds
                     // nobody. A replay takes either, as a trace without numbers of monitors has it.
-                    let is_as_gone = *is_exit || told.gone == *is_gone || !explored::is_on();
+                    let is_as_gone = *is_exit || told.gone == *is_gone || !explore::is_on();
                     // A name that nobody has any more tells of nobody.
                     let is_of = of == told.of && is_as_gone || of.is_none() && *is_gone;
                     told.exit == *is_exit && is_of
@@ -430,7 +430,7 @@ impl Plan {
     /// that one may have been there still, and the other way round.
     fn reason_of(&self, exit: &Exit, was_gone: bool) -> HeapMessage {
         let reason = HeapMessage::copy_of(exit.reason.term());
-        match exit.linked && !explored::is_on() {
+        match exit.linked && !explore::is_on() {
             true => self.reason(exit.from.pid(), was_gone, reason),
             false => reason,
         }
@@ -452,9 +452,9 @@ impl Plan {
 
 impl Process {
     /// Handles a signal now, or holds it until its turn.
-    pub(super) fn handle_in_turn(&mut self, signal: Signal) -> Result<(), Exiting> {
+    pub(in crate::process) fn handle_in_turn(&mut self, signal: Signal) -> Result<(), Exiting> {
         let source = self.source_of(&signal);
-        let link = signal.of_link().filter(|_| !explored::is_on());
+        let link = signal.of_link().filter(|_| !explore::is_on());
         if source.is_none() && link.is_none() {
             return self.handle_now(signal);
         }
@@ -484,13 +484,13 @@ impl Process {
     }
 
     /// The signals of links that are held: it ends.
-    pub(super) fn held_of_links(&self) -> impl Iterator<Item = Signal> + use<> {
+    pub(in crate::process) fn held_of_links(&self) -> impl Iterator<Item = Signal> + use<> {
         let links = self.follows().map(|mut follows| follows.held.take_links());
         links.into_iter().flatten()
     }
 
     /// Where the message comes from that a signal is or becomes; nothing for one that becomes none.
-    pub(super) fn source_of(&self, signal: &Signal) -> Option<Source> {
+    pub(in crate::process) fn source_of(&self, signal: &Signal) -> Option<Source> {
         match signal {
             Signal::Message { number: ANSWER, .. } => None,
             Signal::Message {
@@ -520,14 +520,14 @@ impl Process {
     ///
     /// # Errors
     /// When a signal ends the process.
-    pub(super) fn deliver_due(&mut self) -> Result<(), Exiting> {
+    pub(in crate::process) fn deliver_due(&mut self) -> Result<(), Exiting> {
         let plan = plan().filter(|_| !stop::has_stopped());
         let Some(plan) = plan else { return Ok(()) };
         loop {
             self.collects_in_turn(false)?;
             let traps = self.flags.get().trap_exit;
             let now = spent::Now::of(self);
-            if explored::is_on() && self.awaits_end() && !self.may_end_here() {
+            if explore::is_on() && self.awaits_end() && !self.may_end_here() {
                 return Ok(());
             }
             let due = self
@@ -548,7 +548,7 @@ impl Process {
         if self.is_flushing() {
             return false;
         }
-        if explored::is_on() && self.awaits_end() {
+        if explore::is_on() && self.awaits_end() {
             self.looks_at_held();
         }
         let waits = order::is_followed()
@@ -557,11 +557,11 @@ impl Process {
                 Turn::Wait => !by_error(),
                 Turn::Free | Turn::Timeout => false,
             };
-        waits || explored::is_on() && self.waits_for_its_end()
+        waits || explore::is_on() && self.waits_for_its_end()
     }
 
     /// Whether its receive timed out in the recorded run.
-    pub(super) fn follows_timeout(&self) -> bool {
+    pub(in crate::process) fn follows_timeout(&self) -> bool {
         order::is_followed() && self.turn() == Turn::Timeout
     }
 
@@ -573,7 +573,7 @@ impl Process {
     }
 
     /// Whether it has still to make steps or accesses of what it follows.
-    pub(super) fn has_steps_to_follow(&self) -> bool {
+    pub(in crate::process) fn has_steps_to_follow(&self) -> bool {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return false;
         };
@@ -581,8 +581,8 @@ impl Process {
     }
 
     /// Whether it has still to do what a recorded process did, and not in an exploration.
-    pub(super) fn is_replayed(&self) -> bool {
-        order::is_followed() && !explored::is_on() && self.has_steps_to_follow()
+    pub(in crate::process) fn is_replayed(&self) -> bool {
+        order::is_followed() && !explore::is_on() && self.has_steps_to_follow()
     }
 
     /// A built-in function is about to give up what tells of the end of `of`, or, with [`Word::Any`], what no process
@@ -629,7 +629,7 @@ impl Process {
     }
 
     /// It is about to wait: if something has come before its turn, and this has come now, it looks again.
-    pub(super) fn looks_at_held(&self) {
+    pub(in crate::process) fn looks_at_held(&self) {
         if let (Some(plan), Some(follows)) = (plan(), self.follows())
             && follows.may_take(plan)
         {
@@ -638,7 +638,7 @@ impl Process {
     }
 
     /// It makes a step: the next one that was recorded, or the first one after all that were.
-    pub(super) fn follow_step(&self, step: Step) {
+    pub(in crate::process) fn follow_step(&self, step: Step) {
         let plan = plan().filter(|_| order::is_followed());
         let Some(plan) = plan else { return };
         if step == Step::Exit
@@ -661,7 +661,7 @@ impl Process {
     }
 
     /// A message has got to this place of its queue.
-    pub(super) fn follow_delivery(&self, source: Source, at: usize) {
+    pub(in crate::process) fn follow_delivery(&self, source: Source, at: usize) {
         if let (Some(plan), Some(mut follows)) = (plan(), self.follows())
             && follows.cursor.deliver(plan, &source, at)
         {
@@ -671,7 +671,7 @@ impl Process {
     }
 
     /// A message has been taken out of its queue.
-    pub(super) fn follow_receive(&self, at: usize) {
+    pub(in crate::process) fn follow_receive(&self, at: usize) {
         let Some(plan) = plan() else { return };
         let received = self.follows().map(|mut follows| {
             let steps = follows.steps(plan);
@@ -692,24 +692,24 @@ impl Process {
     }
 
     /// The message at this place has been taken out of its queue, and that is no step.
-    pub(super) fn follow_flush(&self, at: usize) {
+    pub(in crate::process) fn follow_flush(&self, at: usize) {
         if let Some(mut follows) = self.follows() {
             follows.cursor.drop_at(at);
         }
     }
 
     /// Whether the recorded process missed this module here.
-    pub(super) fn may_miss(&self, module: Atom) -> bool {
+    pub(in crate::process) fn may_miss(&self, module: Atom) -> bool {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return true;
         };
-        let knows_end = follows.spent.is_some() && !explored::is_on();
+        let knows_end = follows.spent.is_some() && !explore::is_on();
         let steps = follows.steps(plan);
         follows.cursor.may_miss(steps, module, knows_end)
     }
 
     /// Whether these modules have been missed as often as before the recorded process loaded them here.
-    pub(super) fn may_load(&self, modules: impl Iterator<Item = (Atom, u64)>) -> bool {
+    pub(in crate::process) fn may_load(&self, modules: impl Iterator<Item = (Atom, u64)>) -> bool {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return true;
         };
@@ -729,8 +729,8 @@ impl Process {
         drop(follows);
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");
-        if explored::is_on() {
-            return explored::goes_astray(self.pid(), refuses, line);
+        if explore::is_on() {
+            return explore::goes_astray(self.pid(), refuses, line);
         }
         plan.cannot_follow(&[format!("{line}; {}", self.place())]);
     }

@@ -187,7 +187,7 @@ fn processes_without_a_parent_get_the_numbers_that_others_leave() {
         roots,
         [Some(Pid(0)), Some(Pid(2)), Some(Pid(3)), None, None]
     );
-    let without = super::tests::plan("{p0, []}");
+    let without = crate::process::order::replay::tests::plan("{p0, []}");
     assert_eq!(without.next_root(), None);
 }
 

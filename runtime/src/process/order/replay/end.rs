@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use beamline_orders::{Step as Recorded, Trace};
 use parking_lot::Mutex;
 
-use super::super::answer::HALTS;
-use super::super::shared::lookup;
-use super::super::{Control, Process};
 use super::{Follows, Plan, plan};
+use crate::process::order::answer::HALTS;
+use crate::process::shared::lookup;
+use crate::process::{Control, Process};
 use crate::sched::ptab::pin;
 use crate::term::Pid;
 

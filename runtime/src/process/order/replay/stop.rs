@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use beamline_orders::{Halt, Stop};
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use super::super::order::{Answers, Source};
-use super::super::{Control, Process};
 use super::{Plan, plan};
 use crate::hash::HashSet;
+use crate::process::order::{Answers, Source};
+use crate::process::{Control, Process};
 use crate::sys::stderr::complain;
 use crate::term::Pid;
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use beamline_formats::name;
 use beamline_orders::{Message, Step as Recorded, Trace};
 
-use super::super::order::{Source, Step};
 use super::Plan;
+use crate::process::order::{Source, Step};
 use crate::term::Atom;
 
 /// What a receive does that has looked at all messages.

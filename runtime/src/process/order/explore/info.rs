@@ -5,13 +5,13 @@
 //! call is a read, too. All else changes with what the other process does, or comes to it, and has no order: such an item is
 //! named among what is not turned around.
 
-use super::super::access::{Access, Touch};
-use super::super::registry::all_names;
-use super::super::{Control, Process, exists};
 use super::traps::whether_trapping;
 use super::watches::{asks_behind_an_exit, whether_alive};
 use super::{Kept, is_on, kept};
 use crate::hash::HashSet;
+use crate::process::order::access::{Access, Touch};
+use crate::process::registry::all_names;
+use crate::process::{Control, Process, exists};
 use crate::term::{Atom, Pid, am};
 
 /// How a process is told of another one.

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use beamline_formats::name::thousands;
 use beamline_orders::{Signal as ExitSignal, Spent, Step as Recorded};
 
-use super::super::signal::ExitSignal as Exit;
-use super::super::{Process, Signal, order};
 use super::{Follows, Plan, plan};
+use crate::process::signal::ExitSignal as Exit;
+use crate::process::{Process, Signal, order};
 use crate::sys::stderr::complain;
 
 /// What a process with these steps spent by its end, if they tell.
@@ -154,7 +154,7 @@ impl Process {
     }
 
     /// Whether it is to be ended by this signal.
-    pub(in super::super) fn is_to_be_ended_by(&self, exit: &Exit) -> bool {
+    pub(in crate::process) fn is_to_be_ended_by(&self, exit: &Exit) -> bool {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return false;
         };
@@ -162,7 +162,7 @@ impl Process {
     }
 
     /// The signal that is to end it, if it has come.
-    pub(in super::super) fn take_end(&self) -> Option<Box<Exit>> {
+    pub(in crate::process) fn take_end(&self) -> Option<Box<Exit>> {
         let (plan, mut follows) = (plan()?, self.follows()?);
         let by = follows.ended_by?;
         let (_, signal) = follows.held.take_other(|_, signal| match signal {

@@ -5,8 +5,9 @@ use beamline_orders::{Message, Step as Recorded, Told, Trace, Value};
 use super::{Follows, Plan, plan};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
-use crate::process::answer::{Native, WRITTEN};
-use crate::process::{Control, Process, Signal, explored, order};
+use crate::process::order::answer::{Native, WRITTEN};
+use crate::process::order::explore;
+use crate::process::{Control, Process, Signal, order};
 use crate::term::Term;
 
 /// The messages from outside: by the place of the receiver and the number of the message among those that no process
@@ -65,7 +66,7 @@ fn tells_of_process(due: &Message) -> bool {
 /// Whether answers to requests that processes make of each other are recorded as messages from outside. An exploration
 /// has its processes answer at once, and so has what follows a log of it.
 pub(in crate::process) fn records_answers() -> bool {
-    order::is_asked() && !explored::is_on() && plan().is_none_or(Plan::has_contents)
+    order::is_asked() && !explore::is_on() && plan().is_none_or(Plan::has_contents)
 }
 
 impl Follows {
@@ -193,7 +194,7 @@ pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
 
 /// `native` has given `p` an answer that was not recorded here. The prefixes of explorations have no answers.
 pub(in crate::process) fn is_answered(p: &Process, native: &Native) {
-    if explored::is_on() {
+    if explore::is_on() {
         return;
     }
     let Some(plan) = plan() else { return };

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use beamline_orders::{Heard, Message, Step as Recorded};
 
-use super::super::Signal;
-use super::super::order::Source;
 use super::Plan;
 use crate::hash::HashMap;
+use crate::process::Signal;
+use crate::process::order::Source;
 use crate::term::{Pid, am};
 
 /// Signals that are messages, or become some, or end the process, in the order in which they came.

@@ -15,10 +15,10 @@ use beamline_formats::ring::Touch;
 use beamline_orders::{EndedAt, Ends};
 use parking_lot::Mutex;
 
-use super::order::Told;
-use super::refs::RefNumbers;
-use super::{Process, init_pid, lookup, table};
+use super::Told;
 use crate::hash::{HashMap, HashSet};
+use crate::process::refs::RefNumbers;
+use crate::process::{Process, init_pid, lookup, table};
 use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
@@ -261,13 +261,13 @@ pub(crate) fn born(pid: Pid, known_as: impl FnOnce() -> String) {
 }
 
 /// A process sends.
-pub(super) fn sent(from: Pid, to: Pid) {
+pub(in crate::process) fn sent(from: Pid, to: Pid) {
     kept(|kept| kept.sent.push((from, to)));
 }
 
 /// A message to `init` asks for the end of the emulator: whether it does, and goes no further. All processes of the emulator
 /// would be ended one after the other, and nothing of that is the program's.
-pub(super) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
+pub(in crate::process) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
     let asked = || -> Option<Term<'_>> {
         let tuple = message.as_tuple()?;
         match tuple.elements() {
@@ -297,17 +297,17 @@ pub(super) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
 }
 
 /// A receive times out.
-pub(super) fn times_out(pid: Pid) {
+pub(in crate::process) fn times_out(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
 }
 
 /// A receive takes a message.
-pub(super) fn receives(pid: Pid) {
+pub(in crate::process) fn receives(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
 }
 
 /// A receive takes a message, and is no step.
-pub(super) fn flushes(pid: Pid) {
+pub(in crate::process) fn flushes(pid: Pid) {
     kept(|kept| {
         let before = kept.flushed.iter().filter(|(by, _)| *by == pid).count();
         let nth = kept.receives.get(&pid).copied().unwrap_or(0) + before as u32;
@@ -340,7 +340,7 @@ pub(crate) fn compiled(module: Atom, function: Atom, arity: u8) {
 }
 
 /// A process ends.
-pub(super) fn ends(p: &Process) {
+pub(in crate::process) fn ends(p: &Process) {
     let Some(reason) = p.exit_reason().filter(|reason| *reason != am::normal) else {
         return;
     };
@@ -349,7 +349,7 @@ pub(super) fn ends(p: &Process) {
 }
 
 /// A process goes another way than the prefix: with its last receive of it, for which it had all (`refuses`), or elsewhere.
-pub(super) fn goes_astray(pid: Pid, refuses: bool, line: String) {
+pub(in crate::process) fn goes_astray(pid: Pid, refuses: bool, line: String) {
     kept(|kept| {
         kept.astray.get_or_insert(line);
         kept.refuses = kept.refuses.or(refuses.then_some(pid));
@@ -359,7 +359,7 @@ pub(super) fn goes_astray(pid: Pid, refuses: bool, line: String) {
 
 impl Kept {
     /// Something has happened that is not turned around.
-    pub(super) fn is_beyond(&mut self, what: &str) {
+    pub(in crate::process) fn is_beyond(&mut self, what: &str) {
         if !self.beyond.iter().any(|known| known == what) {
             self.beyond.push(what.to_owned());
         }

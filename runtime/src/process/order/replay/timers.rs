@@ -2,9 +2,9 @@
 
 use beamline_orders::{Message, Set, Setting as Recorded, Step, Told, Trace};
 
-use super::super::order::{Setting, is_followed};
 use super::{Plan, plan};
 use crate::hash::HashMap;
+use crate::process::order::{Setting, is_followed};
 use crate::term::Pid;
 
 /// Whom a timer sent its message to in the run that is followed.

@@ -6,14 +6,14 @@
 
 use beamline_orders::LEFT_OUT;
 
-use super::super::access::Access;
-use super::super::refs::RefNumbers;
-use super::super::registry::{Named, look_for, name_of};
-use super::super::spawn::SystemLimit;
-use super::super::user_timers::{self, Receiver};
-use super::super::{Control, Outcome, Process, SpawnOptions, exists, lookup};
 use super::watches::{Watch, end_of, looks_for, watches};
 use super::{born, is_beyond, is_on, kept};
+use crate::process::order::access::Access;
+use crate::process::refs::RefNumbers;
+use crate::process::registry::{Named, look_for, name_of};
+use crate::process::spawn::SystemLimit;
+use crate::process::user_timers::Receiver;
+use crate::process::{Control, Outcome, Process, SpawnOptions, exists, lookup, user_timers};
 use crate::sched::ptab::pin;
 use crate::sched::timers::deadline_after;
 use crate::sys::chance::clock;

@@ -1,9 +1,9 @@
 //! Messages of an explored run that were sent through an alias. Where they come behind that one's end they are dropped: a receive
 //! could have taken one of them only before its process gave up the alias.
 
-use super::super::Process;
-use super::super::refs::RefNumbers;
 use super::{Kept, is_on, kept};
+use crate::process::Process;
+use crate::process::refs::RefNumbers;
 use crate::term::Pid;
 
 /// A message that was sent through an alias.

@@ -5,13 +5,13 @@
 
 use beamline_orders::Ends;
 
-use super::super::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
-use super::super::refs::RefNumbers;
-use super::super::registry::whether_named;
-use super::super::{Control, Process, exists};
 use super::timers::is_about_to_go_off;
 use super::traps::whether_trapping;
 use super::{Kept, is_beyond, is_on, is_timer, kept};
+use crate::process::order::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
+use crate::process::refs::RefNumbers;
+use crate::process::registry::whether_named;
+use crate::process::{Control, Process, exists};
 use crate::term::{Pid, Term, am};
 
 /// A monitor or a link: a process is told of the end of another one.

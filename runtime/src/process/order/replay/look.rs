@@ -7,13 +7,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::order::{self, Answers, FOLLOWED, FREE};
-use super::super::{Exiting, Process, Signal, WaitFor, deliver};
 use super::plan;
 use super::stop::{LOOKED_AT, STANDING, STATE, has_stopped};
 use crate::hash::HashSet;
 use crate::heap::Message as HeapMessage;
+use crate::process::order::{Answers, FOLLOWED, FREE};
 use crate::process::seq_token::Mark;
+use crate::process::{Exiting, Process, Signal, WaitFor, deliver, order};
 use crate::term::{Atom, Pid};
 
 /// From now on only these stand still: `others` run free.

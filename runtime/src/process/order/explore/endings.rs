@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 
 use beamline_orders::EndedAt;
 
-use super::super::signal::ExitSignal;
-use super::super::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor, turns};
 use super::{is_beyond, is_on, kept};
+use crate::process::order::turns;
+use crate::process::signal::ExitSignal;
+use crate::process::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor};
 use crate::term::{Atom, Pid, RawTerm, am};
 
 /// What a process has to keep of the signals that end it.

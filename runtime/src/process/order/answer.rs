@@ -6,13 +6,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::order::{Told, is_asked, is_followed, is_recorded};
+use super::{Told, explore, identity, is_asked, is_followed, is_recorded, replay};
 use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Literals, MagicBinary, Message, size};
 use crate::hook::Hook;
 use crate::process::dirty_queues::some_run;
 use crate::process::probe::probes;
-use crate::process::{BifResult, Control, Leave, Next, Process, explored, identity, replay, work};
+use crate::process::{BifResult, Control, Leave, Next, Process, work};
 use crate::sched::online;
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::{Term, am};
@@ -177,7 +177,7 @@ pub(crate) fn in_turn<'p>(
     native: &'static Native,
     call: impl FnOnce() -> BifResult<'p>,
 ) -> BifResult<'p> {
-    if !is_asked() || explored::is_on() {
+    if !is_asked() || explore::is_on() {
         return call();
     }
     if let Some(later) = p.hears_before(native) {
@@ -188,7 +188,7 @@ pub(crate) fn in_turn<'p>(
 }
 
 /// The function that ends the emulator.
-pub(super) static HALTS: Native = Native::new("erlang", "halt", 2);
+pub(in crate::process) static HALTS: Native = Native::new("erlang", "halt", 2);
 
 /// `p` is about to end the emulator, and `status` says how. Nobody else does anything any more, lest that is
 /// not recorded; a replay waits for what the others did.
@@ -196,7 +196,7 @@ pub(super) static HALTS: Native = Native::new("erlang", "halt", 2);
 /// # Errors
 /// It is to be called again.
 pub(crate) fn halts(p: &Process, status: Term<'_>) -> Result<(), Control<'static>> {
-    if !is_asked() || explored::is_on() {
+    if !is_asked() || explore::is_on() {
         return Ok(());
     }
     let later = p.hears_before(&HALTS).or_else(|| match is_followed() {
@@ -222,7 +222,7 @@ fn do_others_rest(p: &Process) -> bool {
 
 /// Whether something is so, which is chance: as it was in the recorded run, or as `call` says. A log may leave it out.
 pub(crate) fn decided(p: &Process, native: &'static Native, call: impl FnOnce() -> bool) -> bool {
-    if !is_asked() || explored::is_on() {
+    if !is_asked() || explore::is_on() {
         return call();
     }
     recorded_or(p, native, || Term::bool(call())) == am::true_
@@ -235,7 +235,7 @@ pub(crate) fn decided_of(
     of: impl FnOnce() -> Option<Arc<MagicBinary>>,
     call: impl FnOnce() -> bool,
 ) -> bool {
-    if !is_asked() || explored::is_on() {
+    if !is_asked() || explore::is_on() {
         return call();
     }
     let answer = recorded_or(p, native, || {
@@ -248,7 +248,7 @@ pub(crate) fn decided_of(
 
 /// What another process is to answer `p`, which waits for it in code, if that was recorded; else what it answers is.
 pub(crate) fn awaited(p: &Process, native: &'static Native) -> Option<Message> {
-    if !is_asked() || explored::is_on() {
+    if !is_asked() || explore::is_on() {
         return None;
     }
     let recorded = p.recorded_message(native);
@@ -260,7 +260,7 @@ pub(crate) fn awaited(p: &Process, native: &'static Native) -> Option<Message> {
 
 /// Notes this answer, or that a replay has come to where it was noted. A log may leave it out.
 pub(crate) fn noted<'p>(p: &'p Process, native: &'static Native, answer: Term<'p>) {
-    if is_asked() && !explored::is_on() {
+    if is_asked() && !explore::is_on() {
         recorded_or(p, native, || answer);
     }
 }

@@ -1,5 +1,5 @@
 //! The turns of accesses to what processes share. An access is made when all are that it came after in the recorded run
-//! (`process/access.rs` tells why no more is needed).
+//! (`process/order/access.rs` tells why no more is needed).
 //!
 //! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
 //! all others that were told are made, lest it gets ahead of them. In an exploration, where a prefix has the order of two
@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use beamline_orders::{Access, Message, Signal, Step as Recorded, Told, Trace};
 use parking_lot::Mutex;
 
-use super::super::shared::lookup;
-use super::super::{Control, Process, explored};
 use super::{Follows, Plan, plan};
+use crate::process::order::explore;
+use crate::process::shared::lookup;
+use crate::process::{Control, Process};
 use crate::sched::ptab::pin;
 use crate::term::Pid;
 
@@ -55,7 +56,7 @@ impl All {
                 }
             }
         }
-        if explored::is_on() {
+        if explore::is_on() {
             left += known.iter().sum::<u64>();
         }
         All {
@@ -81,7 +82,7 @@ impl All {
     /// Those of the process at a place, with these steps.
     pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> Own {
         let mut own = Own::new(steps);
-        own.left = if explored::is_on() {
+        own.left = if explore::is_on() {
             self.known[process]
         } else {
             0
@@ -273,7 +274,7 @@ impl Process {
             (None, before_exit) if number > all.known[me] && !all.are_all_told_made() => {
                 // What it does after its end was recorded, too; but not so where a prefix ends with it.
                 let is_in_prefix =
-                    before_exit.is_some() && (!explored::is_on() || all.tells_end[me]);
+                    before_exit.is_some() && (!explore::is_on() || all.tells_end[me]);
                 (!is_in_prefix).then_some(Waits::Free)
             }
             _ => None,

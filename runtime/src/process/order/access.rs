@@ -28,11 +28,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
-use super::Process;
-use super::order::{self, Told, is_asked, is_followed, is_recorded};
+use super::{Told, is_asked, is_followed, is_recorded};
 use crate::hash::HashMap;
-use crate::process::Control;
 use crate::process::probe::probes;
+use crate::process::{Control, Process, order};
 use crate::term::{Atom, Pid, Term};
 
 /// How an object is accessed.
@@ -291,7 +290,7 @@ const KEPT: usize = 16;
 type After = SmallVec<[(Pid, u64); 2]>;
 
 /// What a process has accessed.
-pub(super) struct Made {
+pub(in crate::process) struct Made {
     own: Accessor,
     /// Its accesses up to this one have been told.
     told: u64,
@@ -361,14 +360,14 @@ impl order::Own {
     }
 
     /// Tells of accesses that nothing was told of: the process ends.
-    pub(super) fn tell_accesses(&mut self, pid: Pid) {
+    pub(in crate::process) fn tell_accesses(&mut self, pid: Pid) {
         if self.made.as_ref().is_some_and(|made| made.since() > 0) {
             self.tell_accesses_so_far(pid);
         }
     }
 
     /// Tells how many it has made, if any.
-    pub(super) fn tell_accesses_so_far(&mut self, pid: Pid) {
+    pub(in crate::process) fn tell_accesses_so_far(&mut self, pid: Pid) {
         if let Some(made) = &mut self.made {
             let count = made.since();
             made.told += count;
@@ -467,7 +466,7 @@ impl Process {
         }
     }
 
-    pub(super) fn accesses_made(&self) -> u64 {
+    pub(in crate::process) fn accesses_made(&self) -> u64 {
         self.own_order().accesses(self.pid()).own.made()
     }
 }
