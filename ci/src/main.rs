@@ -36,6 +36,7 @@ mod replays;
 mod run;
 mod samples;
 mod sanitize;
+mod shares;
 mod stress;
 mod test;
 mod traces;
@@ -82,6 +83,8 @@ enum Task {
     Truth(truth::Options),
     /// Compare the shares of own time in profiles with what perf sees of undisturbed runs
     Fidelity(fidelity::Options),
+    /// Compare the shares that samples of OTP's emulator tell with what the workloads themselves know
+    Shares(shares::Options),
     /// Run random cases on OTP and on Beamline, and compare the answers
     Differ(differ::Options),
     /// Run the binary's tests, the golden cases, samples and suites on each engine
@@ -128,6 +131,7 @@ fn main() -> std::process::ExitCode {
         Task::Traces(options) => traces::main(&options),
         Task::Truth(options) => truth::main(&options),
         Task::Fidelity(options) => fidelity::main(&options),
+        Task::Shares(options) => shares::main(&options),
         Task::Differ(options) => differ::main(&options),
         Task::Engines(options) => engines::main(&options),
         Task::Golden(options) => golden::main(&options),

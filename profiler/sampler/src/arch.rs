@@ -5,8 +5,8 @@
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    PERF_MASK, PERF_REGISTERS, RETURN_TO_FUNCTION, UserRegisters, is_in_kernel, is_return_address,
-    of_user, registers,
+    AFTER_CALL, PERF_MASK, PERF_REGISTERS, RETURN_TO_FUNCTION, UserRegisters, is_in_kernel,
+    is_return_address, is_stack_kept, of_user, registers,
 };
 
 /// The registers of a thread, as far as they tell of Erlang.
@@ -20,4 +20,7 @@ pub struct Registers {
     pub process: u64,
     /// The top of its heap, in Erlang code.
     pub htop: u64,
+    /// Erlang's stack, in C code that was called without saving that in the process. C code may have saved the register on
+    /// its own stack and used it otherwise.
+    pub kept: u64,
 }

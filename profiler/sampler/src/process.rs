@@ -90,11 +90,11 @@ pub struct Structure {
 const BEHIND: usize = 8;
 
 impl Structure {
-    /// Whether it goes on in an Erlang function: then it has not been suspended by a call of a native one.
+    /// Where it goes on in an Erlang function, if it does: then it has not been suspended by a call of a native one.
     #[must_use]
-    pub fn goes_on_in_erlang(&self, code: &Code) -> bool {
-        let mut functions = self.behind.iter().filter_map(|word| code.at(*word));
-        functions.any(Function::is_erlang)
+    pub fn goes_on(&self, code: &Code) -> Option<u64> {
+        let mut words = self.behind.iter().copied();
+        words.find(|word| code.at(*word).is_some_and(Function::is_erlang))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::arch::{RETURN_TO_FUNCTION, is_return_address};
+use crate::arch::{AFTER_CALL, RETURN_TO_FUNCTION, is_return_address, is_stack_kept};
 use crate::code::{Code, Function};
 use crate::elf::Libraries;
 use crate::memory::Memory;
@@ -338,7 +338,12 @@ fn called<M: Memory>(
         let does = leaf.unwrap_or_else(|| outside(RUNTIME, short(&function.name)));
         return Look::of_runtime(does);
     }
-    let process = process_of(known, moment, Some(slot));
+    let mut process = process_of(known, moment, Some(slot));
+    if let Some(of) = &mut process
+        && let Some(kept) = kept_stack(known, moment, slot, of)
+    {
+        of.stop = kept;
+    }
     let mut frames: Vec<Frame> = leaf.into_iter().collect();
     if let Some(name) = fragment.as_ref().filter(|_| frames.is_empty()) {
         let is_shared = is(CALLS_BY_EXPORT) || CALLS_CURRENT.iter().any(|part| is(part));
@@ -364,6 +369,32 @@ fn called<M: Memory>(
         does,
         frames,
     }
+}
+
+/// The top of Erlang's stack where compiled code has not saved it in the process, which then has an older one. It is in a
+/// register, or where the first C function that needed the register has saved that. What shared fragments are called by
+/// is at the top.
+fn kept_stack<M: Memory>(
+    known: &Known<'_, M>,
+    moment: &Moment,
+    slot: usize,
+    process: &Structure,
+) -> Option<u64> {
+    let back = moment.stack[slot];
+    let mut after = [0; AFTER_CALL];
+    if !known.memory.read(back, &mut after) || !is_stack_kept(&after) {
+        return None;
+    }
+    let saved = moment.stack[..slot].iter().rev().copied();
+    let mut tops = saved.chain([moment.registers.kept]);
+    tops.find(|top| {
+        let is_in = (process.heap..process.hend).contains(top) && top & 7 == 0;
+        let leads_to_code = |[word]: [u64; 1]| {
+            let is_back = is_return_address(word) && known.code.bounds().contains(&word);
+            is_back && known.code.at(word - 1).is_some_and(Function::is_erlang)
+        };
+        is_in && known.memory.words(*top).is_some_and(leads_to_code)
+    })
 }
 
 /// The frames of a BIF that was called through its export entry: compiled code has spilled the place of the call, and behind
@@ -439,10 +470,14 @@ fn without_code<M: Memory>(known: &mut Known<'_, M>, moment: &Moment, leaf: Opti
     };
     let mut frames: Vec<Frame> = leaf.into_iter().collect();
     // A dirty scheduler has taken it over in the middle of a function: only to collect.
-    let does = match of.goes_on_in_erlang(known.code) {
-        true => Does::Collection,
-        false => Does::Native,
+    let goes_on = of.goes_on(known.code);
+    let does = match goes_on {
+        Some(_) => Does::Collection,
+        None => Does::Native,
     };
+    // Where it goes on is not on its stack.
+    let newest = goes_on.and_then(|at| frame(known.code.at(at)?, at));
+    frames.extend(newest);
     if does == Does::Native {
         let current = known.processes.function_at(known.memory, of.current);
         frames.extend(current.map(native));

@@ -78,6 +78,7 @@ fn in_map() -> Registers {
         sp: HEND - 32,
         process: PROCESS,
         htop: HEAP,
+        kept: 0,
     }
 }
 
@@ -114,6 +115,7 @@ fn in_c_code_the_stack_is_that_of_the_process() {
         sp: 0x9000,
         process: PROCESS,
         htop: 0,
+        kept: 0,
     };
     let memory = emulator(&[IN_MAP, EXIT]);
     let seen = look(&memory, registers, &[7, IN_FUN, 9], false);
@@ -133,6 +135,44 @@ fn in_c_code_the_stack_is_that_of_the_process() {
     };
     let seen = look(&memory, saved, &[7, PROCESS, IN_FUN], false);
     assert_eq!(seen.pid().map(Pid::numbers), Some((3, 0)));
+}
+
+#[test]
+fn a_stack_that_the_process_does_not_have_is_where_it_was_kept() {
+    let back = CODE + 0x1008;
+    let mut memory = emulator(&[IN_FUN, IN_MAP, EXIT]);
+    memory.rows.insert(PROCESS, words(&structure(HEND - 16)));
+    let kept = HEND - 24;
+    let registers = Registers {
+        ip: 0x1000,
+        sp: 0x9000,
+        process: PROCESS,
+        htop: 0,
+        kept,
+    };
+    let fragment = ("[runtime] garbage_collect", 0);
+    let new = expected(&[fragment, FUN, MAP]);
+    let old = expected(&[fragment, MAP]);
+    let mut code = vec![0x90; 0x200];
+    memory.rows.insert(back - 0x100, code.clone());
+    let seen = look(&memory, registers, &[7, back], false);
+    assert_eq!(names(&seen), old);
+    code[0x110..0x113].copy_from_slice(&[0x48, 0x8b, 0xe5]);
+    memory.rows.insert(back - 0x100, code);
+    for (register, saved, expect) in [
+        (kept, 7, &new),
+        // Saved by a C function.
+        (0, kept, &new),
+        // The top of the heap is no stack.
+        (HEAP, 7, &old),
+    ] {
+        let registers = Registers {
+            kept: register,
+            ..registers
+        };
+        let seen = look(&memory, registers, &[7, saved, back], false);
+        assert_eq!(names(&seen), *expect, "{register:x} {saved:x}");
+    }
 }
 
 #[test]
@@ -164,7 +204,7 @@ proptest! {
             all[at] = word;
         }
         memory.rows.insert(PROCESS, words(&all));
-        let registers = Registers { ip, sp, process: PROCESS, htop: HEAP };
+        let registers = Registers { ip, sp, process: PROCESS, htop: HEAP, kept: HEND - 16 };
         let seen = look(&memory, registers, &stack, true);
         prop_assert!(!seen.frames.is_empty());
         prop_assert!(seen.frames.len() <= stack.len() + 64);
