@@ -23,7 +23,7 @@ use super::{Peer, Process};
 use super::{access, answer, replay};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
-use crate::term::{Atom, Pid, Term, am};
+use crate::term::{Atom, Pid};
 
 /// What is asked for of all processes: [`RECORDED`], [`SITED`], [`FOLLOWED`].
 static ASKED: AtomicU8 = AtomicU8::new(0);
@@ -129,21 +129,21 @@ impl Source {
         monitor: None,
     };
 
-    /// An exit signal of `of` with this reason: `noproc` where it was gone already.
-    pub(crate) fn exit_of(of: Option<Pid>, reason: Term<'_>) -> Source {
+    /// An exit signal of `of`, which may have been gone already.
+    pub(crate) fn exit_of(of: Option<Pid>, is_gone: bool) -> Source {
         Source::Told {
             of,
-            is_gone: reason == am::noproc,
+            is_gone,
             is_exit: true,
             monitor: None,
         }
     }
 
     /// What the monitor with this reference tells of `of`, as with an exit signal.
-    pub(crate) fn down_of(of: Option<Pid>, reason: Term<'_>, monitor: RefNumbers) -> Source {
+    pub(crate) fn down_of(of: Option<Pid>, is_gone: bool, monitor: RefNumbers) -> Source {
         Source::Told {
             of,
-            is_gone: reason == am::noproc,
+            is_gone,
             is_exit: false,
             // In an explored run, prefixes have the order of messages that tell of one process.
             monitor: identity::number_of(monitor).filter(|_| !explored::is_on()),
