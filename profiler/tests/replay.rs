@@ -303,6 +303,55 @@ fn exit_signals_come_before_who_traps_exits_or_behind_as_they_did() {
     }
 }
 
+/// Processes that exit with the reason of who is gone already, and one that is.
+const NOPROC: &str = "\
+-module(work).
+-export([main/1]).
+main(_) ->
+    Noproc = fun() -> exit(noproc) end,
+    {Short, Watch} = spawn_monitor(Noproc),
+    receive {'DOWN', Watch, _, _, noproc} -> ok end,
+    {_, Dies} = spawn_monitor(fun() -> spawn_link(Noproc), receive after infinity -> ok end end),
+    receive {'DOWN', Dies, _, _, noproc} -> ok end,
+    process_flag(trap_exit, true),
+    Linked = spawn_link(Noproc),
+    receive {'EXIT', Linked, noproc} -> ok end,
+    Main = self(),
+    Sends = spawn(fun() -> exit(Main, noproc) end),
+    receive {'EXIT', Sends, noproc} -> ok end,
+    Gone = monitor(process, Short),
+    receive {'DOWN', Gone, _, _, noproc} -> ok end,
+    io:format(\"~w~n\", [ended]),
+    halt(3).
+";
+
+/// `gone` is who was not there any more, and not who ends with the same reason.
+#[test]
+fn who_exits_with_noproc_was_not_gone() {
+    let Some(place) = Place::new(NOPROC) else {
+        return;
+    };
+    let first = record(&place, &["work.erl"]);
+    let trace = place.run(&["trace", "run.stream"]);
+    let trace = String::from_utf8_lossy(&trace.stdout);
+    let receives = |line: &&str| line.contains(", exit), ");
+    let main = trace.lines().find(receives).expect("who traps exits");
+    let told: Vec<bool> = main
+        .match_indices("receive(t")
+        .map(|(at, _)| main[at..].split(')').next().unwrap_or_default())
+        .map(|told| told.ends_with(", gone"))
+        .collect();
+    let last = told.len().saturating_sub(5);
+    assert_eq!(told[last..], [false, false, false, false, true], "{main}");
+    let of_gone = spent(&trace).into_iter().find(|it| it.ends_with("gone"));
+    assert_eq!(of_gone, None);
+    for schedulers in ["1", "3"] {
+        let again = place.run(&["replay", "run.stream", "--schedulers", schedulers]);
+        assert_eq!(again.status.code(), Some(3), "{}", errors(&again));
+        assert_eq!(again.stdout, first);
+    }
+}
+
 #[test]
 fn processes_spend_the_same_in_a_replay() {
     let Some(place) = Place::new(RACES) else {

@@ -470,8 +470,12 @@ impl Port {
             }
         }
         for (reference, pid) in std::mem::take(&mut state.monitors) {
-            let reason = Message::copy_of(reason);
-            deliver(pid, Signal::MonitorDown { reference, reason });
+            let down = Signal::MonitorDown {
+                reference,
+                reason: Message::copy_of(reason),
+                is_gone: false,
+            };
+            deliver(pid, down);
         }
         state.is_busy = false;
         wake(&mut state.waiting);

@@ -233,8 +233,12 @@ impl Process {
             }
         }
         for (reference, from) in &relations.targets {
-            let (reference, reason) = (*reference, Message::copy_of(reason));
-            together.deliver(*from, Signal::MonitorDown { reference, reason });
+            let down = Signal::MonitorDown {
+                reference: *reference,
+                reason: Message::copy_of(reason),
+                is_gone: false,
+            };
+            together.deliver(*from, down);
         }
         drop(together);
         for (_, watcher) in relations.watchers {

@@ -230,7 +230,11 @@ impl Process {
                     relations.targets.remove(&reference);
                 }
             }
-            Signal::MonitorDown { reference, reason } => self.handle_down(reference, reason),
+            Signal::MonitorDown {
+                reference,
+                reason,
+                is_gone,
+            } => self.handle_down(reference, reason, is_gone),
             Signal::ReceiveTimeout { id } => {
                 if let Some(timer) = self.timer.as_mut().filter(|timer| timer.id == id) {
                     timer.timed_out = timer.armed;
@@ -378,6 +382,7 @@ impl Process {
             alias,
             reason,
             linked,
+            is_gone,
             normal_kills,
             mut priority,
             token,
@@ -416,7 +421,7 @@ impl Process {
         if traps.unwrap_or(self.flags.get().trap_exit) {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
             explore::exit_arrives(self, from.pid(), access);
-            let source = Source::exit_of(from.pid(), reason.term());
+            let source = Source::exit_of(from.pid(), is_gone);
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
             });
@@ -430,7 +435,7 @@ impl Process {
         }
         self.is_ended_by_signal(from.pid(), access);
         if order::is_asked() {
-            self.own_order().was_gone = linked && reason.term() == am::noproc;
+            self.own_order().was_gone = is_gone;
         }
         let reason = self.heap.attach(reason);
         Err(self.exit_with(reason))
@@ -445,7 +450,7 @@ impl Process {
         }
     }
 
-    fn handle_down(&mut self, reference: RefNumbers, reason: Message) {
+    fn handle_down(&mut self, reference: RefNumbers, reason: Message, is_gone: bool) {
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
@@ -455,7 +460,7 @@ impl Process {
         let Some(item) = item_of(&origin.target) else {
             return;
         };
-        let source = Source::down_of(origin.target.process(), reason.term(), reference);
+        let source = Source::down_of(origin.target.process(), is_gone, reference);
         let pid = self.pid();
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
             word_of_down(heap, (reference, pid), origin.tag, item, reason)

@@ -450,23 +450,21 @@ impl Process {
                 super::ports::deliver(port, signal);
             }
             Monitored::Name(_, node, None) | Monitored::NamedPort(_, node, None) => {
-                let reason = if node == am::nonode_at_nohost {
-                    am::noproc
+                let down = if node == am::nonode_at_nohost {
+                    Signal::down_of_gone(reference)
                 } else {
-                    am::noconnection
+                    Signal::MonitorDown {
+                        reference,
+                        reason: Message::copy_of(Atom::term(am::noconnection)),
+                        is_gone: false,
+                    }
                 };
-                self.down_to_self(reference, reason);
+                deliver(from, down);
             }
             Monitored::TimeOffset => super::time_offset::monitor(reference, from),
             Monitored::Elsewhere => {}
         }
         reference
-    }
-
-    /// What is monitored cannot be: the process hears so as from it.
-    pub(crate) fn down_to_self(&self, reference: RefNumbers, reason: Atom) {
-        let reason = Message::copy_of(Atom::term(reason));
-        deliver(self.pid(), Signal::MonitorDown { reference, reason });
     }
 
     /// Sends an exit signal, as `exit/2`, to the process `to`, or only to its alias. `normal_kills` says

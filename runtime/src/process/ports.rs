@@ -5,9 +5,8 @@
 use super::probe::Tracee;
 use super::signal::{Peer, Signal, deliver_to_peer};
 use super::{NotSent, Process, deliver as deliver_to_process};
-use crate::heap::Message;
 use crate::hook::Hook;
-use crate::term::{Port, Term, am};
+use crate::term::{Port, Term};
 
 /// A function that is called with the tracing data of each port.
 type Visit<'a> = &'a mut dyn FnMut(&Tracee);
@@ -60,14 +59,13 @@ pub(super) fn deliver(to: Port, signal: Signal) {
     let me = Peer::from(to);
     match refused {
         Signal::Link { from } => {
-            deliver_to_peer(from, Signal::link_exit(me, am::noproc.term()));
+            deliver_to_peer(from, Signal::link_to_gone(me));
         }
         Signal::Unlink { from, id } => {
             deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
         }
         Signal::Monitor { reference, from } => {
-            let reason = Message::copy_of(am::noproc.term());
-            deliver_to_process(from, Signal::MonitorDown { reference, reason });
+            deliver_to_process(from, Signal::down_of_gone(reference));
         }
         _ => {}
     }

@@ -80,6 +80,8 @@ pub(crate) enum Signal {
     MonitorDown {
         reference: RefNumbers,
         reason: Message,
+        /// It was gone already when it was asked for. Its own reason may be `noproc`, too.
+        is_gone: bool,
     },
     /// The timer of a `receive ... after` that was set as number `id` of this process.
     ReceiveTimeout { id: u64 },
@@ -113,6 +115,8 @@ pub(crate) struct ExitSignal {
     pub(crate) reason: Message,
     /// Because of a link; else sent by `exit/2`.
     pub(crate) linked: bool,
+    /// Whom it is from was gone already when it was linked to. Its own reason may be `noproc`, too.
+    pub(crate) is_gone: bool,
     /// `exit(self(), normal)` ends the process, as a `normal` from others does not.
     pub(crate) normal_kills: bool,
     /// Its message, if it becomes one, goes before others.
@@ -134,6 +138,7 @@ impl ExitSignal {
             alias: None,
             reason: Message::copy_of(reason),
             linked: false,
+            is_gone: false,
             normal_kills: false,
             priority: false,
             token: None,
@@ -354,6 +359,24 @@ impl Signal {
         Signal::Exit(Box::new(ExitSignal::of_link(from, reason, None)))
     }
 
+    /// The exit signal that answers a link to what is gone.
+    pub(crate) fn link_to_gone(from: Peer) -> Signal {
+        let noproc = Atom::term(am::noproc);
+        Signal::Exit(Box::new(ExitSignal {
+            is_gone: true,
+            ..ExitSignal::of_link(from, noproc, None)
+        }))
+    }
+
+    /// What a monitor of what is gone tells.
+    pub(crate) fn down_of_gone(reference: RefNumbers) -> Signal {
+        Signal::MonitorDown {
+            reference,
+            reason: Message::copy_of(Atom::term(am::noproc)),
+            is_gone: true,
+        }
+    }
+
     /// A request to be run in the context of the receiver.
     pub(crate) fn request(run: impl FnOnce(Option<&mut Process>) + Send + 'static) -> Signal {
         Signal::Request(Box::new(run))
@@ -373,8 +396,7 @@ impl Signal {
     pub(crate) fn answer_for_gone(self, to: Pid) {
         match self {
             Signal::Link { from } => {
-                let noproc = noproc_term();
-                deliver_to_peer(from, Signal::link_exit(to.into(), noproc));
+                deliver_to_peer(from, Signal::link_to_gone(to.into()));
             }
             Signal::Unlink { from, id } => {
                 deliver_to_peer(
@@ -386,8 +408,7 @@ impl Signal {
                 );
             }
             Signal::Monitor { reference, from } => {
-                let reason = Message::copy_of(noproc_term());
-                deliver(from, Signal::MonitorDown { reference, reason });
+                deliver(from, Signal::down_of_gone(reference));
             }
             Signal::Request(run) | Signal::Question { run, .. } => run(None),
             Signal::Message { .. }
@@ -401,8 +422,4 @@ impl Signal {
             | Signal::ReceiveTimeout { .. } => {}
         }
     }
-}
-
-fn noproc_term() -> Term<'static> {
-    Atom::term(am::noproc)
 }

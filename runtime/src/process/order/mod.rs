@@ -40,7 +40,7 @@ use super::signal::{ANSWER, ExitSignal, OUTSIDE, SYSTEM, Sender, TIMER};
 use super::{Peer, Process};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
-use crate::term::{Atom, Pid, Term, am};
+use crate::term::{Atom, Pid};
 
 /// A message that a process has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,21 +85,21 @@ impl Source {
         monitor: None,
     };
 
-    /// An exit signal of `of` with this reason: `noproc` where it was gone already.
-    pub(crate) fn exit_of(of: Option<Pid>, reason: Term<'_>) -> Source {
+    /// An exit signal of `of`, which may have been gone already.
+    pub(crate) fn exit_of(of: Option<Pid>, is_gone: bool) -> Source {
         Source::Told {
             of,
-            is_gone: reason == am::noproc,
+            is_gone,
             is_exit: true,
             monitor: None,
         }
     }
 
     /// What the monitor with this reference tells of `of`, as with an exit signal.
-    pub(crate) fn down_of(of: Option<Pid>, reason: Term<'_>, monitor: RefNumbers) -> Source {
+    pub(crate) fn down_of(of: Option<Pid>, is_gone: bool, monitor: RefNumbers) -> Source {
         Source::Told {
             of,
-            is_gone: reason == am::noproc,
+            is_gone,
             is_exit: false,
             // In an explored run, prefixes have the order of messages that tell of one process.
             monitor: identity::number_of(monitor).filter(|_| !explore::is_on()),

@@ -413,12 +413,18 @@ impl Plan {
             return signal;
         };
         match signal {
-            Signal::MonitorDown { reference, reason } => {
-                let reason = self.reason(of, *gone, reason);
-                Signal::MonitorDown { reference, reason }
-            }
+            Signal::MonitorDown {
+                reference,
+                reason,
+                is_gone,
+            } => Signal::MonitorDown {
+                reference,
+                reason: self.reason(of, *gone, (reason, is_gone)),
+                is_gone: *gone,
+            },
             Signal::Exit(mut exit) => {
-                exit.reason = self.reason(of, *gone, exit.reason);
+                exit.reason = self.reason(of, *gone, (exit.reason, exit.is_gone));
+                exit.is_gone = *gone;
                 exit.traps = Some(true);
                 Signal::Exit(exit)
             }
@@ -431,13 +437,18 @@ impl Plan {
     fn reason_of(&self, exit: &Exit, was_gone: bool) -> HeapMessage {
         let reason = HeapMessage::copy_of(exit.reason.term());
         match exit.linked && !explore::is_on() {
-            true => self.reason(exit.from.pid(), was_gone, reason),
+            true => self.reason(exit.from.pid(), was_gone, (reason, exit.is_gone)),
             false => reason,
         }
     }
 
-    fn reason(&self, of: Option<Pid>, was_gone: bool, reason: HeapMessage) -> HeapMessage {
-        let is_gone = reason.term() == am::noproc;
+    /// The reason of a process that was gone in the recorded run, or was not, from that of one that is gone now, or is not.
+    fn reason(
+        &self,
+        of: Option<Pid>,
+        was_gone: bool,
+        (reason, is_gone): (HeapMessage, bool),
+    ) -> HeapMessage {
         match of {
             _ if is_gone == was_gone => reason,
             _ if was_gone => HeapMessage::copy_of(Atom::term(am::noproc)),
@@ -502,13 +513,15 @@ impl Process {
             Signal::Traced(traced) => Some(Source::of(Sender::Process, traced.from, traced.number)),
             Signal::AliasMessage { .. } => Some(Source::NOTICE),
             Signal::Exit(exit) if exit.traps == Some(false) => None,
-            Signal::Exit(exit) => Some(Source::exit_of(exit.from.pid(), exit.reason.term())),
-            Signal::MonitorDown { reference, reason } => {
+            Signal::Exit(exit) => Some(Source::exit_of(exit.from.pid(), exit.is_gone)),
+            Signal::MonitorDown {
+                reference, is_gone, ..
+            } => {
                 let relations = self.some_relations()?;
                 let origin = relations.origins.get(reference)?;
                 Some(Source::down_of(
                     origin.target.process(),
-                    reason.term(),
+                    *is_gone,
                     *reference,
                 ))
             }

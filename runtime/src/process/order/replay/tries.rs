@@ -265,9 +265,9 @@ impl Process {
                     heap.tuple(&[Atom::term(am::EXIT), exit.from.term(), reason])
                 })
             }
-            Signal::MonitorDown { reference, reason } => {
-                self.word_of_down(*reference, HeapMessage::copy_of(reason.term()))?
-            }
+            Signal::MonitorDown {
+                reference, reason, ..
+            } => self.word_of_down(*reference, HeapMessage::copy_of(reason.term()))?,
             _ => return None,
         })
     }
