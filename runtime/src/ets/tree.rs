@@ -21,7 +21,7 @@ use crate::term::compare::{cmp, eq_exact};
 use super::{Size, update};
 use pattern::partly;
 use range::{Position, Range};
-use routed::{Base, Part, Routed};
+use routed::{Base, Part, Routed, search};
 
 /// A table in the order of its keys.
 ///
@@ -138,7 +138,7 @@ impl Tree {
         let leaves = &branches.parts()[branch];
         let leaf = leaves.part_of(key);
         let objects = &leaves.parts()[leaf].0;
-        let found = objects.binary_search_by(|object| cmp(object.key(), key));
+        let found = search(objects, key);
         let at = |index| Position {
             base,
             branch,

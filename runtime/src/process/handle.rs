@@ -182,13 +182,7 @@ impl Process {
                 from,
                 number: ANSWER,
                 ..
-            } => {
-                if order::is_asked() {
-                    self.is_told(message.term());
-                }
-                self.report_received(from, &message);
-                self.mailbox.push(message, Mark::ANSWER);
-            }
+            } => self.handle_answer(from, message),
             Signal::Message {
                 message,
                 from,
@@ -247,6 +241,15 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// The runtime's answer to a request of this process.
+    fn handle_answer(&mut self, from: Pid, message: Message) {
+        if order::is_asked() {
+            self.is_told(message.term());
+        }
+        self.report_received(from, &message);
+        self.mailbox.push(message, Mark::ANSWER);
     }
 
     /// A message to itself, which lies on its heap already.

@@ -1,5 +1,7 @@
 //! What a tree is made of: parts, one beside the other in the order of keys, of at most so many parts each.
 
+use std::cmp::Ordering;
+
 use super::range::Position;
 use crate::heap::{Keyed, Stored};
 use crate::term::Term;
@@ -34,6 +36,24 @@ pub(super) struct Routed<T> {
 /// What begins at `key`.
 fn route(key: Term<'_>) -> Keyed {
     Keyed::new(Stored::of_elements(&[key]), 0)
+}
+
+/// Where `key` is among `all`, which are in the order of their keys, or where it would be.
+///
+/// Its steps are branches, which the processor foresees where neighbours are looked up one after the other. The search of
+/// the standard library selects without branches, so each step waits until the key before it has come from memory.
+#[inline]
+pub(super) fn search(all: &[Keyed], key: Term<'_>) -> Result<usize, usize> {
+    let (mut from, mut to) = (0, all.len());
+    while from < to {
+        let middle = from.midpoint(to);
+        match cmp(all[middle].key(), key) {
+            Ordering::Less => from = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => to = middle,
+        }
+    }
+    Err(from)
 }
 
 impl Part for Leaf {
@@ -121,7 +141,10 @@ impl<T> Routed<T> {
     /// The part that has `key`, or would have it.
     #[inline]
     pub(super) fn part_of(&self, key: Term<'_>) -> usize {
-        self.part_at(|route| cmp(route, key).is_le())
+        match search(&self.routes, key) {
+            Ok(route) => route + 1,
+            Err(route) => route,
+        }
     }
 
     /// Puts a part behind the one at `index`.
