@@ -224,11 +224,7 @@ impl Process {
                     relations.targets.remove(&reference);
                 }
             }
-            Signal::MonitorDown {
-                reference,
-                reason,
-                is_gone,
-            } => self.handle_down(reference, reason, is_gone),
+            Signal::MonitorDown { .. } => self.handle_down(signal),
             Signal::ReceiveTimeout { id } => {
                 if let Some(timer) = self.timer.as_mut().filter(|timer| timer.id == id) {
                     timer.timed_out = timer.armed;
@@ -453,7 +449,15 @@ impl Process {
         }
     }
 
-    fn handle_down(&mut self, reference: RefNumbers, reason: Message, is_gone: bool) {
+    fn handle_down(&mut self, signal: Signal) {
+        let Signal::MonitorDown {
+            reference,
+            reason,
+            is_gone,
+        } = signal
+        else {
+            return;
+        };
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
