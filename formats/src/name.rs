@@ -187,7 +187,7 @@ pub fn stable(module: &str) -> &str {
 }
 
 /// Writes a function's name as Elixir does behind the dot; what has a `*` is in quotes.
-pub fn elixir_function(text: &str) -> String {
+pub(crate) fn elixir_function(text: &str) -> String {
     // `*` would be any part of a name.
     let is_operator = text.chars().all(|c| "+-/=!<>&|~^@.\\".contains(c));
     let name = text.strip_suffix(['?', '!']).unwrap_or(text);

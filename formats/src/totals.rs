@@ -106,7 +106,7 @@ pub struct Totals {
 
 impl Totals {
     /// How the names of these files end.
-    pub const FILE_EXTENSION: &'static str = "totals";
+    pub(crate) const FILE_EXTENSION: &'static str = "totals";
 
     /// Writes the file of the emulator with this process number to a folder.
     ///

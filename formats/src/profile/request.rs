@@ -39,7 +39,7 @@ impl Request {
     }
 
     /// How the names of profile files end.
-    pub const FILE_EXTENSION: &'static str = "blprof";
+    pub(crate) const FILE_EXTENSION: &'static str = "blprof";
 
     /// The finished profile files in a folder, in order of their names.
     ///

@@ -521,7 +521,7 @@ impl Group {
 
     /// Whether an emulator records it. Samples are what others see of an emulator.
     #[must_use]
-    pub fn is_recorded_inside(self) -> bool {
+    pub(crate) fn is_recorded_inside(self) -> bool {
         self != Group::Samples
     }
 }

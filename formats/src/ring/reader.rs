@@ -315,7 +315,7 @@ impl Recording {
 
     /// Names that did not fit.
     #[must_use]
-    pub fn names_lost(&self) -> u64 {
+    pub(crate) fn names_lost(&self) -> u64 {
         self.header.word(header::NAMES_LOST)
     }
 
@@ -383,7 +383,7 @@ impl Recording {
 
     /// The oldest records of a segment have been overwritten.
     #[must_use]
-    pub fn is_wrapped(&self, segment: usize) -> bool {
+    pub(crate) fn is_wrapped(&self, segment: usize) -> bool {
         self.segments
             .get(segment)
             .is_some_and(|info| info.whole_from() > 1)
