@@ -289,7 +289,7 @@ pub(crate) fn dump(args: &DumpArguments) -> Result<ExitCode, String> {
                 Told::Sample { thread, look, .. } => {
                     looks.insert(thread.tid, (*look).clone());
                 }
-                Told::Lost { .. } | Told::Stopped(_) => {}
+                Told::Thread(_) | Told::Lost { .. } | Told::Stopped(_) => {}
             }
             Ok::<(), std::io::Error>(())
         },

@@ -90,6 +90,7 @@ impl Recorder {
     /// Writes what was told.
     pub(crate) fn tell(&mut self, told: &Told<'_>) -> Result<(), ring::Error> {
         match told {
+            Told::Thread(_) => {}
             Told::Process(named) => self.names.process(&self.ring, named),
             Told::Sample {
                 time_ns,

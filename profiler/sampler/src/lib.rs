@@ -9,6 +9,7 @@
 //!
 //! * [`arch`]: registers, stacks and tags of a processor;
 //! * [`memory`]: the memory of another process, and what is mapped there;
+//! * `clock`: the clock of samples;
 //! * [`emulator`]: finds emulators, and tells what they are;
 //! * [`elf`]: names of C functions;
 //! * [`code`]: functions and lines of machine code that was made of Erlang;
@@ -19,9 +20,10 @@
 //! * [`sampler`]: all of it together;
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `arch` `memory` ◀ `code` `elf` `perf` ◀ `stops` `emulator` `process` ◀ `stack` ◀ `sampler`
+//! `arch` `clock` `memory` ◀ `code` `elf` `perf` ◀ `stops` `emulator` `process` ◀ `stack` ◀ `sampler`
 
 pub mod arch;
+mod clock;
 pub mod code;
 pub mod elf;
 pub mod emulator;

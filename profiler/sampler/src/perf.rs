@@ -66,6 +66,8 @@ pub enum Came {
 
 /// The event of a thread.
 pub struct Event {
+    /// The thread's number in the operating system.
+    pub tid: u32,
     file: File,
     map: MmapRaw,
     /// Bytes for data.
@@ -107,10 +109,10 @@ impl Event {
     /// When this user may not, or there is no such thread.
     pub fn open(thread: u32, period_ns: u64) -> io::Result<Event> {
         let mut attributes = attributes(period_ns);
-        let thread = i32::try_from(thread).map_err(io::Error::other)?;
+        let tid = i32::try_from(thread).map_err(io::Error::other)?;
         let flags = libc::c_ulong::from(sys::bindings::PERF_FLAG_FD_CLOEXEC);
         // SAFETY: the attributes are a value of the kernel's type, with its size in it; the call keeps no pointer to them.
-        let fd = unsafe { sys::perf_event_open(&raw mut attributes, thread, -1, -1, flags) };
+        let fd = unsafe { sys::perf_event_open(&raw mut attributes, tid, -1, -1, flags) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -119,6 +121,7 @@ impl Event {
         let (map, data) = map(&file)?;
         let tail = 0;
         Ok(Event {
+            tid: thread,
             file,
             map,
             data,

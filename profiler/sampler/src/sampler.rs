@@ -1,9 +1,11 @@
 //! Samples an emulator: finds its code, looks at its threads, and makes frames of what it sees.
 
+use std::io;
 use std::path::PathBuf;
 
 use rustc_hash::FxHashSet;
 
+use crate::clock::monotonic_ns;
 use crate::code::{Code, ListAt, find_list};
 use crate::elf::Libraries;
 use crate::emulator::{Emulator, Refusal, Thread, ThreadKind};
@@ -150,6 +152,8 @@ pub struct Named {
 /// What sampling tells.
 #[derive(Debug)]
 pub enum Told<'t> {
+    /// A thread has come since, or has got another name: it is looked at from now on.
+    Thread(&'t Thread),
     /// A process was seen first.
     Process(&'t Named),
     /// A thread was seen.
@@ -203,7 +207,8 @@ impl How {
 
 /// Where moments come from.
 enum Source {
-    Events(Vec<Event>),
+    /// The events, and how long a thread runs from one moment to the next.
+    Events(Vec<Event>, u64),
     Stops(Stops),
 }
 
@@ -213,12 +218,11 @@ impl Source {
         match how {
             How::Events => {
                 let period_ns = 1_000_000_000 / rate_hz.max(1);
-                let events = threads.iter().map(|of| Event::open(of.tid, period_ns));
-                let events: Vec<Event> = events.collect::<Result<_, _>>().map_err(refused)?;
-                for event in &events {
-                    event.enable().map_err(refused)?;
+                let mut source = Source::Events(Vec::new(), period_ns);
+                for thread in threads {
+                    source.add(thread.tid).map_err(refused)?;
                 }
-                Ok(Source::Events(events))
+                Ok(source)
             }
             How::Stops => {
                 let threads: Vec<u32> = threads.iter().map(|thread| thread.tid).collect();
@@ -227,12 +231,29 @@ impl Source {
             }
         }
     }
+
+    /// Has moments of this thread come, too.
+    fn add(&mut self, tid: u32) -> io::Result<()> {
+        match self {
+            Source::Events(events, period_ns) => {
+                let event = Event::open(tid, *period_ns)?;
+                event.enable()?;
+                events.push(event);
+                Ok(())
+            }
+            Source::Stops(stops) => stops.watch(tid),
+        }
+    }
 }
 
 /// Samples an emulator.
 pub struct Sampler {
     target: Target,
+    wanted: Threads,
     threads: Vec<Thread>,
+    /// When it began, and when its threads were listed last.
+    begun_ns: u64,
+    listed_ns: u64,
     source: Source,
     /// How it looks.
     pub how: How,
@@ -243,6 +264,11 @@ pub struct Sampler {
 
 /// How long is waited for a sample before the caller is asked whether to go on.
 const WAIT_NS: u64 = 50_000_000;
+
+/// Threads are listed again after so much time, in the first seconds, in which an emulator that has just begun starts its
+/// schedulers, and later.
+const LIST_NS: [u64; 2] = [50_000_000, 1_000_000_000];
+const FIRST_NS: u64 = 5_000_000_000;
 
 /// After so many stops their cost is told.
 const STOPS_EACH: u64 = 64;
@@ -273,7 +299,10 @@ impl Sampler {
         let (how, source) = opened?;
         Ok(Sampler {
             target,
+            wanted: threads,
             threads: all,
+            begun_ns: monotonic_ns(),
+            listed_ns: monotonic_ns(),
             source,
             how,
             rate_hz: rate_hz(how),
@@ -297,28 +326,70 @@ impl Sampler {
     ///
     /// # Errors
     /// What `tell` returns, or the system says.
-    pub fn run<E: From<std::io::Error>>(
+    pub fn run<E: From<io::Error>>(
         &mut self,
         mut goes_on: impl FnMut() -> bool,
         mut tell: impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut is_there = true;
         while is_there && goes_on() {
+            self.list_again(&mut tell)?;
             is_there = match &mut self.source {
-                Source::Events(events) => {
+                Source::Events(events, _) => {
                     let ended = perf::wait(events, WAIT_NS)?;
                     for index in 0..ended.len() {
                         self.take(index, &mut tell)?;
                     }
-                    !ended.iter().all(|ended| *ended)
+                    self.drop_ended(&ended)
                 }
                 Source::Stops(stops) => !stops.wait(WAIT_NS) || self.turn(&mut tell)?,
             };
         }
         match &mut self.source {
             Source::Stops(stops) => tell(&Told::Stopped(stops.take_cost(0).unwrap_or_default())),
-            Source::Events(_) => Ok(()),
+            Source::Events(..) => Ok(()),
         }
+    }
+
+    /// Looks from now on at threads that have come, or have got their names, since they were listed.
+    fn list_again<E: From<io::Error>>(
+        &mut self,
+        tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let now_ns = monotonic_ns();
+        let pause_ns = LIST_NS[usize::from(now_ns > self.begun_ns + FIRST_NS)];
+        if now_ns < self.listed_ns + pause_ns {
+            return Ok(());
+        }
+        self.listed_ns = now_ns;
+        // An emulator that has ended has no threads, and the next wait says so.
+        let all = self.target.emulator.threads().unwrap_or_default();
+        for thread in all.iter().filter(|thread| self.wanted.has(thread.kind)) {
+            let mut known = self.threads.iter_mut();
+            match known.find(|known| known.tid == thread.tid) {
+                Some(known) if known == thread => continue,
+                Some(known) => *known = thread.clone(),
+                None => match self.source.add(thread.tid) {
+                    Ok(()) => self.threads.push(thread.clone()),
+                    Err(error) if has_ended(&error) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+            }
+            tell(&Told::Thread(thread))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the events of threads that have ended; whether any is left.
+    fn drop_ended(&mut self, ended: &[bool]) -> bool {
+        let Source::Events(events, _) = &mut self.source else {
+            return true;
+        };
+        for (index, _) in ended.iter().enumerate().filter(|(_, ended)| **ended).rev() {
+            let event = events.remove(index);
+            self.threads.retain(|thread| thread.tid != event.tid);
+        }
+        !events.is_empty()
     }
 
     /// Tells of what has come of an event.
@@ -327,11 +398,14 @@ impl Sampler {
         index: usize,
         tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Source::Events(events) = &mut self.source else {
+        let Source::Events(events, _) = &mut self.source else {
             return Ok(());
         };
-        let thread = &self.threads[index];
-        while let Some(came) = events[index].take_next() {
+        let event = &mut events[index];
+        let Some(thread) = self.threads.iter().find(|thread| thread.tid == event.tid) else {
+            return Ok(());
+        };
+        while let Some(came) = event.take_next() {
             match came {
                 Came::Lost(count) => tell(&Told::Lost { thread, count })?,
                 Came::Moment(moment) => {
@@ -355,7 +429,8 @@ impl Sampler {
                 continue;
             };
             match glance {
-                Glance::Idle | Glance::Ended => {}
+                Glance::Idle => {}
+                Glance::Ended => self.threads.retain(|thread| thread.tid != tid),
                 Glance::Held => tell(&Told::Lost { thread, count: 1 })?,
                 Glance::Moment(moment) => {
                     tell_moment(&mut self.target, &mut self.known, thread, &moment, tell)?;
@@ -367,6 +442,12 @@ impl Sampler {
         }
         Ok(true)
     }
+}
+
+/// Whether an error says that there is no such thread any more.
+fn has_ended(error: &io::Error) -> bool {
+    let no_process = rustix::io::Errno::SRCH.raw_os_error();
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(no_process)
 }
 
 /// Tells of a thread that was seen.

@@ -16,9 +16,8 @@ use std::os::unix::fs::FileExt as _;
 use std::ptr::null_mut;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::arch::{UserRegisters, is_in_kernel, of_user};
+use crate::clock::monotonic_ns;
 use crate::memory::words_of;
 use crate::perf::{Moment, STACK_BYTES};
 
@@ -53,6 +52,7 @@ struct Watched {
 
 /// Looks at the threads of an emulator. The kernel knows a tracer by its thread, so this value stays on one.
 pub struct Stops {
+    pid: u32,
     memory: File,
     threads: Vec<Watched>,
     begin_ns: u64,
@@ -70,16 +70,6 @@ const NOBODY: libc::pid_t = i32::MAX;
 
 /// The kind of a thread's registers that are its general ones.
 const GENERAL: usize = 1;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "times of samples are those of the clock of performance events"
-)]
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
 
 /// Asks for something of a thread that needs no pointer; `data` is a number.
 fn request(what: libc::c_uint, tid: libc::pid_t, data: usize) -> io::Result<()> {
@@ -167,26 +157,36 @@ impl Stops {
     /// When this user may not, or there is no such process.
     pub fn of(pid: u32, threads: &[u32], rate_hz: u64) -> io::Result<Stops> {
         allowed()?;
-        let watched = threads.iter().filter(|tid| **tid != pid);
-        let watched = watched.map(|tid| {
-            let stat = File::open(format!("/proc/{pid}/task/{tid}/stat"))?;
-            let tid = libc::pid_t::try_from(*tid).map_err(io::Error::other)?;
-            Ok(Watched { tid, stat })
-        });
-        Ok(Stops {
+        let mut stops = Stops {
+            pid,
             memory: File::open(format!("/proc/{pid}/mem"))?,
-            threads: watched.collect::<io::Result<_>>()?,
-            begin_ns: now_ns(),
+            threads: Vec::new(),
+            begin_ns: monotonic_ns(),
             period_ns: 1_000_000_000 / rate_hz.max(1),
             turns: 0,
             cost: Cost::default(),
             of_one_thread: PhantomData,
-        })
+        };
+        threads.iter().try_for_each(|tid| stops.watch(*tid))?;
+        Ok(stops)
+    }
+
+    /// Looks at this thread, too, but not at the main one.
+    ///
+    /// # Errors
+    /// When there is no such thread.
+    pub fn watch(&mut self, tid: u32) -> io::Result<()> {
+        if tid != self.pid {
+            let stat = File::open(format!("/proc/{}/task/{tid}/stat", self.pid))?;
+            let tid = libc::pid_t::try_from(tid).map_err(io::Error::other)?;
+            self.threads.push(Watched { tid, stat });
+        }
+        Ok(())
     }
 
     /// Waits for the next turn, but not longer than so many nanoseconds; whether it has come.
     pub fn wait(&mut self, at_most_ns: u64) -> bool {
-        let elapsed = now_ns().saturating_sub(self.begin_ns);
+        let elapsed = monotonic_ns().saturating_sub(self.begin_ns);
         // Turns for which we came too late are not made up for.
         self.turns = self.turns.max(elapsed / self.period_ns);
         let part = (self.turns as f64 * GOLDEN).fract();
@@ -235,7 +235,7 @@ impl Stops {
                 _ => Glance::Held,
             };
         }
-        let begin_ns = now_ns();
+        let begin_ns = monotonic_ns();
         // One that has ended meanwhile cannot be interrupted, and the wait says so.
         let _ = request(libc::PTRACE_INTERRUPT, thread.tid, 0);
         let Some(signal) = stands(thread.tid) else {
@@ -246,7 +246,7 @@ impl Stops {
         let signal = usize::try_from(signal).unwrap_or(0);
         let _ = request(libc::PTRACE_DETACH, thread.tid, signal);
         self.cost.looks += 1;
-        self.cost.ns += now_ns() - begin_ns;
+        self.cost.ns += monotonic_ns() - begin_ns;
         moment.map_or(Glance::Idle, Glance::Moment)
     }
 

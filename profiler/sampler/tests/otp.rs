@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};
 
 use beamline_needs::{Need, skipped};
-use beamline_sampler::emulator::{Emulator, Refusal};
+use beamline_sampler::emulator::{Emulator, Refusal, Thread, ThreadKind};
 use beamline_sampler::perf::Event;
 use beamline_sampler::sampler::{How, Sampler, Target, Threads, Told};
 use beamline_sampler::stack::{Does, Frame};
@@ -34,8 +34,17 @@ impl Drop for Node {
     }
 }
 
-/// Starts a node; none where there is no OTP, or no performance events.
+/// A program that collects a large heap again and again, which dirty schedulers do.
+const COLLECTS: &str =
+    "put(list, lists:seq(1, 3000000)), F = fun(F) -> erlang:garbage_collect(), F(F) end, F(F).";
+
+/// Starts a node that runs [`PROGRAM`]; none where there is no OTP, or no performance events.
 fn node(name: &str) -> Option<Node> {
+    let program: String = PROGRAM.split('\n').collect::<Vec<_>>().join(" ");
+    node_of(name, &program)
+}
+
+fn node_of(name: &str, eval: &str) -> Option<Node> {
     if Event::open(std::os::unix::process::parent_id(), 1_000_000_000).is_err() {
         skipped(Need::Events, "there are no performance events here");
         return None;
@@ -43,10 +52,9 @@ fn node(name: &str) -> Option<Node> {
     let named = std::env::var("BEAMLINE_SAMPLED_ERL").unwrap_or_else(|_| "erl".to_owned());
     let mut words = named.split_whitespace();
     let program = words.next()?;
-    let eval: String = PROGRAM.split('\n').collect::<Vec<_>>().join(" ");
     let child = Command::new(program)
         .args(words)
-        .args(["-noshell", "-sname", name, "-eval", &eval])
+        .args(["-noshell", "-sname", name, "-eval", eval])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn();
@@ -64,11 +72,15 @@ fn node(name: &str) -> Option<Node> {
 
 /// The node's emulator, when it has loaded the program; none if the command has ended or is no emulator of OTP.
 fn target(node: &mut Node) -> Option<Target> {
+    target_when(node, has_program)
+}
+
+fn target_when(node: &mut Node, is_ready: fn(&Target) -> bool) -> Option<Target> {
     loop {
         let target = Emulator::of(node.0.id()).and_then(Target::of);
         match target {
             Ok(target) => {
-                if has_program(&target) {
+                if is_ready(&target) {
                     return Some(target);
                 }
             }
@@ -188,6 +200,46 @@ fn shares_are_those_of_the_program() {
 fn shares_are_the_same_of_threads_that_are_stopped() {
     if let Some(seen) = assert_shares("beamline_stops", How::Stops) {
         assert!(seen.looks >= u64::from(seen.samples) && seen.stopped_ns > 0);
+    }
+}
+
+/// An emulator is looked at when its first scheduler is there. The others come later, and get their names later still.
+#[test]
+fn threads_that_come_later_are_looked_at() {
+    for how in [How::Events, How::Stops] {
+        let Some(mut node) = node_of("beamline_later", COLLECTS) else {
+            return;
+        };
+        let is_dirty = |kind| matches!(kind, ThreadKind::DirtyCpu | ThreadKind::DirtyIo);
+        let has_scheduler = |target: &Target| {
+            let threads = target.emulator.threads();
+            threads.is_ok_and(|all| all.iter().any(|of| of.kind == ThreadKind::Scheduler))
+        };
+        let Some(target) = target_when(&mut node, has_scheduler) else {
+            return;
+        };
+        let mut sampler =
+            Sampler::start(target, Threads::Dirty, Some(how), |_| 997).expect("this user may");
+        let collections = std::cell::Cell::new(0);
+        let ran = sampler.run(
+            || collections.get() < 20,
+            |told| {
+                if let Told::Sample { thread, look, .. } = told {
+                    let is_one = is_dirty(thread.kind) && look.does == Does::Collection;
+                    collections.set(collections.get() + u32::from(is_one));
+                }
+                Ok::<(), std::io::Error>(())
+            },
+        );
+        ran.expect("it goes on");
+        let numbers = |threads: &[Thread]| -> Vec<u32> {
+            let wanted = threads.iter().filter(|of| of.kind != ThreadKind::Other);
+            let mut tids: Vec<u32> = wanted.map(|of| of.tid).collect();
+            tids.sort_unstable();
+            tids
+        };
+        let all = sampler.target().emulator.threads().expect("it runs");
+        assert_eq!(numbers(sampler.threads()), numbers(&all), "{how:?}");
     }
 }
 

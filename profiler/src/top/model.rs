@@ -83,7 +83,8 @@ pub(super) struct Model {
     names: Vec<String>,
     known: HashMap<String, u32>,
     processes: HashMap<Id, String>,
-    threads: Vec<(u32, String)>,
+    /// In the order of their kinds and numbers.
+    threads: Vec<Thread>,
     lost: u64,
     stopped: Stopped,
 }
@@ -191,10 +192,7 @@ fn sorted(counts: HashMap<String, u64>, all: u64) -> Vec<(String, Share)> {
 impl Model {
     /// Of these threads, from now on.
     pub(super) fn new(window_ns: u64, period_ns: u64, begin_ns: u64, threads: &[Thread]) -> Model {
-        let mut sorted: Vec<&Thread> = threads.iter().collect();
-        sorted.sort_by_key(|of| (of.kind, of.number, of.tid));
-        let threads = sorted.iter().map(|of| (of.tid, thread_name(of)));
-        Model {
+        let mut model = Model {
             window_ns,
             period_ns,
             begin_ns,
@@ -202,10 +200,20 @@ impl Model {
             names: Vec::new(),
             known: HashMap::new(),
             processes: HashMap::new(),
-            threads: threads.collect(),
+            threads: Vec::new(),
             lost: 0,
             stopped: Stopped::default(),
-        }
+        };
+        threads.iter().for_each(|thread| model.thread(thread));
+        model
+    }
+
+    /// A thread, from now on, or its new name.
+    fn thread(&mut self, thread: &Thread) {
+        self.threads.retain(|known| known.tid != thread.tid);
+        self.threads.push(thread.clone());
+        let order = |of: &Thread| (of.kind, of.number, of.tid);
+        self.threads.sort_by_key(order);
     }
 
     /// The number of a name.
@@ -227,6 +235,7 @@ impl Model {
     /// Takes what a sampler tells.
     pub(super) fn tell(&mut self, told: &Told<'_>) {
         match told {
+            Told::Thread(thread) => self.thread(thread),
             Told::Process(named) => self.process(named),
             Told::Sample {
                 time_ns,
@@ -353,14 +362,14 @@ impl Model {
         for seen in &self.samples {
             *counts.entry((seen.tid, seen.does)).or_default() += 1;
         }
-        let rows = self.threads.iter().map(|(tid, name)| {
+        let rows = self.threads.iter().map(|thread| {
             let does = Does::ALL.map(|does| {
-                let count = counts.get(&(*tid, does)).copied().unwrap_or(0);
+                let count = counts.get(&(thread.tid, does)).copied().unwrap_or(0);
                 100.0 * (count * self.period_ns) as f64 / span_ns.max(1) as f64
             });
             let busy: f64 = does.iter().sum();
             Scheduler {
-                name: name.clone(),
+                name: thread_name(thread),
                 does,
                 idle: (100.0 - busy).max(0.0),
             }
