@@ -286,7 +286,7 @@ impl<'a> Told<'a> {
             taken: both.taken.as_ref().map(message),
             other: message(&both.other),
             other_is: match both.other {
-                Message::Told(told) if both.is_same_message() => {
+                Message::SystemMessage(told) if both.is_same_message() => {
                     Some(if told.gone { "gone" } else { "there" })
                 }
                 _ => None,
@@ -382,7 +382,7 @@ impl<'a> Told<'a> {
             let label = trace.message(race.process, message);
             match message {
                 Message::Sent { from, .. } => format!("{label} from {}", self.process(*from)),
-                Message::Told(told) => {
+                Message::SystemMessage(told) => {
                     let gone = if told.gone { ", which was gone" } else { "" };
                     let what = if told.exit {
                         "an exit signal"
@@ -404,7 +404,7 @@ impl<'a> Told<'a> {
         let more = more_of_the_kind(kind.more);
         let other = message(&both.other);
         let _ = match (both.is_same_message(), both.other) {
-            (true, Message::Told(told)) if told.gone => {
+            (true, Message::SystemMessage(told)) if told.gone => {
                 writeln!(out, "      it could have been gone already{more}")
             }
             (true, _) => writeln!(out, "      it could have been there still{more}"),

@@ -388,7 +388,7 @@ fn add(counter: &AtomicU64, n: u64) {
 fn is_later(p: &Process, outcome: Outcome) -> bool {
     match outcome {
         Outcome::Yield => given::goes_on_later(p.pid()),
-        Outcome::Exit(_) => return p.ends_later(),
+        Outcome::Exit(_) => return p.must_wait_before_exit(),
         Outcome::Wait | Outcome::Dirty(_) => {}
     }
     false
@@ -425,7 +425,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         return Outcome::Wait;
     }
     p.stands_no_more();
-    p.takes_brought();
+    p.claim_dirty_words();
     if lifted.is_some() {
         // It got this time slice for its signals; its code runs with its own priority.
         return Outcome::Yield;

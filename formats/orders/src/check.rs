@@ -3,7 +3,7 @@
 use beamline_formats::ring::Id;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Access, Message, Origin, Process, Step, Told, Trace};
+use super::{Access, Message, Origin, Process, Step, SystemMessage, Trace};
 
 impl Trace {
     /// Whether the steps fit together.
@@ -226,7 +226,7 @@ impl Checker<'_> {
                 return Some("it sends this message later");
             }
             Message::Sent { .. } => None,
-            Message::Told(_) => Some(at),
+            Message::SystemMessage(_) => Some(at),
         };
         let known = (receiver, plain(message));
         if let Step::Deliver(_) = step {
@@ -251,7 +251,7 @@ impl Checker<'_> {
 /// The message, whatever it tells.
 fn plain(message: Message) -> Message {
     match message {
-        Message::Told(Told { number, .. }) => Message::told(number),
+        Message::SystemMessage(SystemMessage { number, .. }) => Message::told(number),
         message => message,
     }
 }

@@ -232,7 +232,7 @@ pub enum Message {
         number: u32,
     },
     /// No process did.
-    Told(Told),
+    SystemMessage(SystemMessage),
 }
 
 /// What a process hears of a link.
@@ -271,7 +271,7 @@ impl Heard {
 
 /// A message that no process has sent: of a timer, a port, a monitor, a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Told {
+pub struct SystemMessage {
     /// Which of those of its receiver, from 1.
     pub number: u32,
     /// The process whose end it tells.
@@ -353,14 +353,14 @@ const _: () = assert!(size_of::<Message>() <= 32);
 impl Message {
     /// The message of this number to its receiver that no process has sent, whatever it tells.
     fn told(number: u32) -> Message {
-        Message::Told(Told::of_nobody(number))
+        Message::SystemMessage(SystemMessage::of_nobody(number))
     }
 }
 
-impl Told {
+impl SystemMessage {
     /// The message of this number, which tells of nobody.
-    fn of_nobody(number: u32) -> Told {
-        Told {
+    fn of_nobody(number: u32) -> SystemMessage {
+        SystemMessage {
             number,
             of: None,
             gone: false,
@@ -441,7 +441,7 @@ impl Message {
     fn in_its_line(self) -> (Option<usize>, u32, Message) {
         match self {
             Message::Sent { from, number } => (Some(from), number, self),
-            Message::Told(Told { number, .. }) => (None, number, self),
+            Message::SystemMessage(SystemMessage { number, .. }) => (None, number, self),
         }
     }
 }
@@ -451,7 +451,7 @@ impl Message {
     fn without_what(self) -> Message {
         match self {
             Message::Sent { .. } => self,
-            Message::Told(told) => Message::told(told.number),
+            Message::SystemMessage(told) => Message::told(told.number),
         }
     }
 
@@ -462,7 +462,7 @@ impl Message {
                 from: place(from)?,
                 number,
             },
-            Message::Told(told) => Message::Told(Told {
+            Message::SystemMessage(told) => Message::SystemMessage(SystemMessage {
                 of: told.of.and_then(&place),
                 set: told.set.and_then(|set| set.moved(&place)),
                 ..told

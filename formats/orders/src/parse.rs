@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::reference::Reference;
 use super::{
-    Access, Heard, Message, Origin, Process, Set, Signal, Spent, Step, Told, Trace, Value,
+    Access, Heard, Message, Origin, Process, Set, Signal, Spent, Step, SystemMessage, Trace, Value,
 };
 
 /// A step as it is written: its name, and what stands in its parentheses.
@@ -384,7 +384,7 @@ impl Builder {
                 value: arguments[1].parse().ok()?,
             },
             "content" => match self.message(me, &arguments[..1])? {
-                Message::Told(Told { number, .. }) => Step::Content {
+                Message::SystemMessage(SystemMessage { number, .. }) => Step::Content {
                     number,
                     value: arguments[1].parse().ok()?,
                 },
@@ -446,7 +446,7 @@ impl Builder {
             b'l' if rest.is_empty() => Some(Message::Sent { from, number }),
             b't' if from == me => {
                 let told = self.word(me, number, rest)?;
-                Some(Message::Told(told))
+                Some(Message::SystemMessage(told))
             }
             _ => None,
         }
@@ -471,8 +471,8 @@ impl Builder {
         Some((self.place(&reference), number))
     }
 
-    fn word(&mut self, me: usize, number: u32, arguments: &[String]) -> Option<Told> {
-        let mut told = Told::of_nobody(number);
+    fn word(&mut self, me: usize, number: u32, arguments: &[String]) -> Option<SystemMessage> {
+        let mut told = SystemMessage::of_nobody(number);
         let mut words = arguments.iter().peekable();
         if let Some(of) = words.next_if(|word| *word == "nobody" || word.starts_with('p')) {
             told.of = match of.as_str() {

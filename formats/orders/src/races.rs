@@ -87,7 +87,9 @@ impl Messages {
     #[must_use]
     pub fn is_same_message(&self) -> bool {
         match (self.taken, self.other) {
-            (Some(Message::Told(taken)), Message::Told(other)) => taken.number == other.number,
+            (Some(Message::SystemMessage(taken)), Message::SystemMessage(other)) => {
+                taken.number == other.number
+            }
             _ => false,
         }
     }
@@ -435,13 +437,13 @@ impl Message {
     pub(super) fn sender(self) -> Option<usize> {
         match self {
             Message::Sent { from, .. } => Some(from),
-            Message::Told(told) => told.of,
+            Message::SystemMessage(told) => told.of,
         }
     }
 
     /// Whether it tells that a process was gone already.
     pub(super) fn is_of_gone(self) -> bool {
-        matches!(self, Message::Told(told) if told.gone)
+        matches!(self, Message::SystemMessage(told) if told.gone)
     }
 }
 
@@ -520,7 +522,9 @@ impl Takers {
         let own: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
         Takers::with(trace, &Signals::default(), |at, made| {
             let signal = *match made {
-                Step::Receive(Message::Told(told)) => arrived.messages.get(&(at, told.number))?,
+                Step::Receive(Message::SystemMessage(told)) => {
+                    arrived.messages.get(&(at, told.number))?
+                }
                 Step::Exit(_) => arrived.ends.get(&at)?,
                 _ => return None,
             };
@@ -544,7 +548,7 @@ impl Takers {
                     continue;
                 }
                 match made {
-                    Step::Receive(Message::Told(told)) => {
+                    Step::Receive(Message::SystemMessage(told)) => {
                         let call = signals.messages.get(&(at, told.number));
                         let by = call.map(|call| Signal::Call(*call));
                         if let Some(by) = by.or(told.of.map(Signal::End)) {

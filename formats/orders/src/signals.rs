@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use beamline_formats::ring::SignalKind;
 use rustc_hash::FxHashMap;
 
-use super::{Message, Process, Site, Step, Told, Trace};
+use super::{Message, Process, Site, Step, SystemMessage, Trace};
 
 /// A signal other than a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Arrived {
                     continue;
                 };
                 match step {
-                    Step::Deliver(Message::Told(told)) => {
+                    Step::Deliver(Message::SystemMessage(told)) => {
                         arrived.messages.insert((at, told.number), signal);
                     }
                     Step::Spent(_) => drop(arrived.ends.insert(at, signal)),
@@ -138,7 +138,7 @@ impl Step {
     /// The process whose exit signal comes with this step.
     fn comes_from(&self) -> Option<usize> {
         match self {
-            Step::Deliver(Message::Told(Told {
+            Step::Deliver(Message::SystemMessage(SystemMessage {
                 of,
                 exit: true,
                 gone: false,

@@ -101,7 +101,7 @@ impl Sites {
     pub fn of_sending(&self, message: Message) -> Option<&Site> {
         match message {
             Message::Sent { from, number } => self.get(At::Send(from, number)),
-            Message::Told(_) => None,
+            Message::SystemMessage(_) => None,
         }
     }
 

@@ -20,7 +20,7 @@ pub enum Stop {
         number: u32,
     },
     /// When a message is in the queue that no process has sent.
-    Told {
+    SystemMessage {
         /// The receiver's place.
         to: usize,
         /// Which of those messages, from 1.
@@ -50,7 +50,7 @@ impl Stop {
     pub fn process(&self) -> usize {
         match *self {
             Stop::Send { from: process, .. }
-            | Stop::Told { to: process, .. }
+            | Stop::SystemMessage { to: process, .. }
             | Stop::Access { of: process, .. }
             | Stop::Begin(process)
             | Stop::Step { process, .. } => process,
@@ -87,9 +87,9 @@ impl Trace {
             ("t", Some(_), Some(number)) => {
                 let to = place;
                 let last = self.count(place, |step| {
-                    matches!(step, Step::Deliver(Message::Told(_)))
+                    matches!(step, Step::Deliver(Message::SystemMessage(_)))
                 });
-                (Stop::Told { to, number }, last)
+                (Stop::SystemMessage { to, number }, last)
             }
             ("a", Some(number), _) => {
                 let of = place;
@@ -129,7 +129,7 @@ impl Trace {
             Stop::Send { from, number } => {
                 format!("is about to {}", self.step(from, &Step::Send(number)))
             }
-            Stop::Told { to, number } => {
+            Stop::SystemMessage { to, number } => {
                 let message = self.message(to, &Message::told(number));
                 format!("has got {message} into its queue")
             }

@@ -289,7 +289,7 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 }
                 1 => {
                     told[me] += 1;
-                    let message = Message::Told(Told {
+                    let message = Message::SystemMessage(SystemMessage {
                         number: told[me],
                         of: Some(1 - me),
                         gone: told[me] % 2 == 0,
@@ -306,18 +306,18 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 }),
                 6 => {
                     told[me] += 1;
-                    let told = Told::of_nobody(told[me]);
+                    let told = SystemMessage::of_nobody(told[me]);
                     let value = Value::Term(b"h\x02w\x04datak\0\x02hi".as_slice().into());
                     let number = told.number;
                     steps.push(Step::Content { number, value });
-                    steps.push(Step::Deliver(Message::Told(told)));
-                    queues[me].push(Message::Told(told));
+                    steps.push(Step::Deliver(Message::SystemMessage(told)));
+                    queues[me].push(Message::SystemMessage(told));
                 }
                 7 => {
                     told[me] += 1;
-                    let message = Message::Told(Told {
+                    let message = Message::SystemMessage(SystemMessage {
                         set: Set::timer(1 - me, told[me]),
-                        ..Told::of_nobody(told[me])
+                        ..SystemMessage::of_nobody(told[me])
                     });
                     steps.push(Step::Deliver(message));
                     queues[me].push(message);
@@ -382,7 +382,7 @@ fn a_replay_stops_at_a_reference() {
         ),
         (
             "t0.3.1:1",
-            Stop::Told {
+            Stop::SystemMessage {
                 to: place("p0.3.1"),
                 number: 1,
             },

@@ -103,7 +103,7 @@ impl Trace {
     /// A message, and of whom it tells.
     fn word(&self, at: usize, message: &Message) -> String {
         let label = self.message(at, message);
-        let Message::Told(told) = message else {
+        let Message::SystemMessage(told) = message else {
             return label;
         };
         let mut words = vec![label];
@@ -129,7 +129,7 @@ impl Trace {
     pub fn message(&self, at: usize, message: &Message) -> String {
         let (letter, process, number) = match *message {
             Message::Sent { from, number } => ('l', from, number),
-            Message::Told(told) => ('t', at, told.number),
+            Message::SystemMessage(told) => ('t', at, told.number),
         };
         self.numbered(letter, process, number.into())
     }

@@ -12,7 +12,7 @@ use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event, Group, Id, Label, Name, NameId, Recording, Ring,
     RingOptions, Segment, Settings, WhenFull, least_bytes,
 };
-use beamline_orders::{Answer, Message, Origin, Run, Step, Told, Trace};
+use beamline_orders::{Answer, Message, Origin, Run, Step, SystemMessage, Trace};
 use beamline_reports::html::{Notice, Page};
 
 use super::search::is_left_out;
@@ -178,10 +178,10 @@ impl<'r> Chart<'r> {
         }
         let all = 0..trace.processes.len();
         loop {
-            let has_moved = all
+            let count_progress = all
                 .clone()
                 .fold(false, |moved, at| chart.follow(at) | moved);
-            if has_moved {
+            if count_progress {
                 continue;
             }
             // What leads to a step may be no step, mostly where an access was not told: then it comes without.
@@ -228,7 +228,9 @@ impl<'r> Chart<'r> {
         match step {
             _ if self.times[at].is_empty() && !causes.begun.contains_key(&at) => None,
             Step::Deliver(message @ Message::Sent { .. }) => causes.sent.get(message).copied(),
-            Step::Deliver(Message::Told(Told { of: Some(of), .. })) if has_ended(of) => {
+            Step::Deliver(Message::SystemMessage(SystemMessage { of: Some(of), .. }))
+                if has_ended(of) =>
+            {
                 causes.ended.get(of).copied()
             }
             Step::After { other, .. } => {
@@ -311,7 +313,7 @@ impl<'r> Chart<'r> {
             {
                 add(ns, who, Happens::Gets(self.trace.message(at, message)));
             }
-            Step::Deliver(message @ Message::Told(told)) => {
+            Step::Deliver(message @ Message::SystemMessage(told)) => {
                 let label = self.trace.message(at, message);
                 let (from, text) = match told.of {
                     Some(of) if told.gone => (
@@ -399,7 +401,7 @@ impl Order {
                             number,
                         },
                     },
-                    Message::Told(told) => {
+                    Message::SystemMessage(told) => {
                         let of = told.of.map_or(Id::None, |of| chart.id(of));
                         Event::order_told(of, told.gone, told.exit, None)
                     }

@@ -277,14 +277,14 @@ impl<'a> Search<'a> {
         };
         match &answer.end {
             End::Astray(..) if answer.refuse.iter().any(|who| job.is_turned(&run, *who)) => {
-                state.explorer.was_impossible(job);
+                state.explorer.run_infeasible(job);
                 state.done.impossible += 1;
                 return;
             }
             End::Astray(line) => return state.fails(job, format!("what decides that {line}")),
             _ => {}
         }
-        match state.explorer.has_run(job, &run, is_left_out) {
+        match state.explorer.run_finished(job, &run, is_left_out) {
             Ok(Ran::New) => {}
             Ok(Ran::Other) => {
                 state.done.strays += 1;
@@ -337,7 +337,7 @@ impl<'a> Search<'a> {
                 return;
             }
         };
-        if let Err(why) = state.explorer.has_drawn(&run, is_left_out) {
+        if let Err(why) = state.explorer.sample_finished(&run, is_left_out) {
             state.done.strays += 1;
             state.done.beyond.insert(why);
         }
@@ -421,7 +421,7 @@ impl State {
         self.done.verified += 1;
         let before = self.orders();
         let run = answer.run();
-        let drawn = run.and_then(|run| self.explorer.has_drawn(&run, is_left_out));
+        let drawn = run.and_then(|run| self.explorer.sample_finished(&run, is_left_out));
         let why = match drawn {
             Ok(()) if self.orders() == before => return,
             Ok(()) => MISSED.to_owned(),
@@ -451,7 +451,7 @@ impl State {
 
     /// Nothing is known of a run.
     fn fails(&mut self, job: &Job, why: String) {
-        self.explorer.has_failed(job);
+        self.explorer.run_failed(job);
         self.done.strays += 1;
         self.done.beyond.insert(why);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::{BifResult, Raise, badarg, bifs, system_limit};
 use crate::heap::MagicBinary;
-use crate::process::order::access::{Access, Part, Shared, Turn, Turns};
+use crate::process::order::access::{Access, OrderedGuard, OrderedLock, Part, Shared};
 use crate::process::{Control, Process, refs};
 use crate::sched;
 use crate::sys::memory;
@@ -33,13 +33,13 @@ bifs! {
 /// An array of 64-bit words, read as signed or unsigned.
 struct Atomics {
     signed: bool,
-    turns: Turns,
+    turns: OrderedLock,
     words: Box<[AtomicI64]>,
 }
 
 /// An array of counters. Counts from several schedulers go to one word each, as `atomics`.
 struct Counters {
-    turns: Turns,
+    turns: OrderedLock,
     words: Box<[AtomicI64]>,
 }
 
@@ -103,12 +103,12 @@ fn index(words: &[AtomicI64], ix: Term<'_>) -> Result<usize, Raise<'static>> {
 
 /// The turn of `p` to access the word at `ix` of an array.
 fn turn<'t>(
-    turns: &'t Turns,
+    turns: &'t OrderedLock,
     p: &Process,
     access: Access,
     shared: Shared,
     ix: Term<'_>,
-) -> Result<Turn<'t>, Control<'static>> {
+) -> Result<OrderedGuard<'t>, Control<'static>> {
     turns.take(p, access, shared, Part::Place(ix.as_u64().unwrap_or(0)))
 }
 
@@ -156,7 +156,7 @@ fn atomics_new_2<'p>(p: &'p Process, [count, options]: [Term<'p>; 2]) -> BifResu
     let words = zeroed(count, u64::MAX / 8)?;
     let atomics = Box::new(Atomics {
         signed,
-        turns: Turns::new(),
+        turns: OrderedLock::new(),
         words,
     });
     Ok(p.magic_reference(MagicBinary::new(refs::make_ref(), atomics)))
@@ -253,7 +253,7 @@ impl Counters {
 
 fn counters_new_1<'p>(p: &'p Process, [count]: [Term<'p>; 1]) -> BifResult<'p> {
     let counters = Counters {
-        turns: Turns::new(),
+        turns: OrderedLock::new(),
         words: zeroed(word(count)?, u64::MAX / 64)?,
     };
     Ok(p.magic_reference(MagicBinary::new(refs::make_ref(), Box::new(counters))))

@@ -347,7 +347,7 @@ fn internal_request_all_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p
         return Err(Control::Yield.into());
     }
     let reference = p.reference(refs::make_ref());
-    let all: BifResult<'p> = answer::given(p, &ALL, || {
+    let all: BifResult<'p> = answer::replay_or_call(p, &ALL, || {
         let tables: Vec<_> = registry::all();
         let tables: Vec<_> = tables
             .iter()

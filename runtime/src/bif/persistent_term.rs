@@ -9,7 +9,7 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
 use crate::heap::{Heap, LiteralSlot, LoneLiteral};
-use crate::process::order::access::{Access, Part, Shared, Turn, Turns};
+use crate::process::order::access::{Access, OrderedGuard, OrderedLock, Part, Shared};
 use crate::process::{Control, Process};
 use crate::sys::static_cell::StaticCell;
 use crate::term::compare::eq_exact;
@@ -50,10 +50,14 @@ static TERMS: StaticCell<Table> = StaticCell::empty();
 static USED: Mutex<Option<Used>> = Mutex::new(None);
 
 /// Readers take no lock; in the order of accesses they have turns.
-static TURNS: Turns = Turns::new();
+static TURNS: OrderedLock = OrderedLock::new();
 
 /// The turn of `p` to access these terms.
-fn turn(p: &Process, access: Access, part: Part<'_>) -> Result<Turn<'static>, Control<'static>> {
+fn turn(
+    p: &Process,
+    access: Access,
+    part: Part<'_>,
+) -> Result<OrderedGuard<'static>, Control<'static>> {
     TURNS.take(p, access, Shared::PersistentTerms, part)
 }
 

@@ -7,7 +7,7 @@ use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
 use crate::process::order::answer::Native;
-use crate::process::order::replay::Word;
+use crate::process::order::replay::SystemNotice;
 use crate::process::order::{answer, explore};
 use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
 use crate::process::{
@@ -113,7 +113,7 @@ fn spawn<'p>(
     if a.list_iter().any(|element| element.is_err()) {
         return Err(badarg().into());
     }
-    p.unless_it_ends()?;
+    p.yield_if_killed_first()?;
     let child = p
         .bear(
             module,
@@ -203,7 +203,7 @@ fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifRes
     let Ok(arity) = arity else {
         return Ok(am::badarg.term());
     };
-    p.unless_it_ends()?;
+    p.yield_if_killed_first()?;
     let (request, parsed) = options::spawn_options(opts, true);
     let error = match parsed {
         Err(BadOptions::NoList) => return Ok(am::badopt.term()),
@@ -352,7 +352,7 @@ fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
 }
 
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
-    let ends = |_: &Process| Peer::of(other)?.pid().map(Word::Exit);
+    let ends = |_: &Process| Peer::of(other)?.pid().map(SystemNotice::Exit);
     if let Some(later) = p.is_to_hear(ends) {
         return Err(later.into());
     }
@@ -523,7 +523,7 @@ fn ends_with_reply(p: &Process, monitor: RefNumbers) -> bool {
 fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
     p.is_to_hear(|p| {
         let reference = reference.as_ref()?.numbers();
-        p.word_of_monitor(reference)
+        p.notice_of_monitor(reference)
     })
 }
 
@@ -551,7 +551,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
         }
     }
     if info && explore::is_on() {
-        explore::is_beyond("what demonitor/2 tells with the option info");
+        explore::note_unexplored("what demonitor/2 tells with the option info");
     }
     if demonitor_in_turn(p, reference, !flush)? {
         return Ok(Term::bool(true));

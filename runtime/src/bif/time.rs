@@ -5,7 +5,7 @@ use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::num::time::convert_unit;
 use crate::process::order::answer::Native;
-use crate::process::order::replay::Word;
+use crate::process::order::replay::SystemNotice;
 use crate::process::order::{answer, explore};
 use crate::process::refs::{
     FIRST, RefNumbers, integer_of_process, make_ref, monotonic_integer, unique_integer,
@@ -130,7 +130,7 @@ fn in_unit<'p>(p: &'p Process, ns: i64, to: Term<'p>) -> BifResult<'p> {
     }
     // The conversion is code, so its argument is what a replay needs.
     static CONVERTED: Native = Native::new("erlang", "convert_time_unit", 3);
-    let ns: BifResult<'p> = answer::given(p, &CONVERTED, || Ok(p.integer(ns)));
+    let ns: BifResult<'p> = answer::replay_or_call(p, &CONVERTED, || Ok(p.integer(ns)));
     let convert = export(am::erlang, am::convert_time_unit, 3);
     let args = vec![ns?, p.unsigned(NATIVE_PER_SECOND), to];
     Err(Control::Trap(convert, args).into())
@@ -288,7 +288,7 @@ fn read(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'stat
 }
 
 fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
-    if let Some(later) = p.is_to_hear(|_| Some(Word::Any)) {
+    if let Some(later) = p.is_to_hear(|_| Some(SystemNotice::Any)) {
         return Err(later.into());
     }
     let reference = numbers(timer)?;
@@ -297,7 +297,7 @@ fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
-    if let Some(later) = p.is_to_hear(|_| Some(Word::Any)) {
+    if let Some(later) = p.is_to_hear(|_| Some(SystemNotice::Any)) {
         return Err(later.into());
     }
     let [is_async, info] = flags(options, [am::async_, am::info], [false, true])?;

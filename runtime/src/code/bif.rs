@@ -197,10 +197,10 @@ macro_rules! bifs {
         $crate::code::bif::bifs!(@answered $chance $row $p $args $call)
     };
     (@answered answer $row:tt $p:ident $args:ident $call:expr) => {
-        $crate::code::bif::bifs!(@recorded given $row $p $call)
+        $crate::code::bif::bifs!(@recorded replay_or_call $row $p $call)
     };
     (@answered outside $row:tt $p:ident $args:ident $call:expr) => {
-        $crate::code::bif::bifs!(@recorded done $row $p $call)
+        $crate::code::bif::bifs!(@recorded call_and_replay $row $p $call)
     };
     (@answered turn $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded in_turn $row $p $call)

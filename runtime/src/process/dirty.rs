@@ -307,10 +307,10 @@ impl Process {
         }
     }
 
-    /// Its code goes on behind the call. Where the order of a run is recorded or followed, what the call gave is allocated only
-    /// now: whether it comes before a signal that ends the process is chance.
+    /// Charges the words that a dirty call returned, where its code goes on behind the call. Where the order of a run is
+    /// recorded or followed, this is no sooner: whether they come before a signal that ends the process is chance.
     #[inline]
-    pub(crate) fn takes_brought(&self) {
+    pub(crate) fn claim_dirty_words(&self) {
         if order::is_asked()
             && let Some(own) = self.order.get()
             && own.borrow().brought > 0

@@ -62,7 +62,7 @@ fn item_of(target: &Monitored) -> Option<Item> {
 }
 
 /// The `'DOWN'` of a monitor of the process `pid`.
-fn word_of_down(
+fn down_message(
     heap: &Heap,
     (reference, pid): (RefNumbers, Pid),
     tag: Option<Message>,
@@ -213,7 +213,7 @@ impl Process {
             Signal::Link { from } => self.handle_link(from),
             Signal::Unlink { from, id } => self.handle_unlink(from, id),
             Signal::UnlinkAck { from, id } => {
-                self.hears(Heard::Unlinked, from);
+                self.record_link_news(Heard::Unlinked, from);
                 self.relations().end_unlink(from, id);
             }
             Signal::Monitor { reference, from } => {
@@ -242,7 +242,7 @@ impl Process {
     /// The runtime's answer to a request of this process.
     fn handle_answer(&mut self, from: Pid, message: Message) {
         if order::is_asked() {
-            self.is_told(message.term());
+            self.record_reply(message.term());
         }
         self.report_received(from, &message);
         self.mailbox.push(message, Mark::ANSWER);
@@ -281,7 +281,7 @@ impl Process {
     }
 
     fn handle_link(&self, from: Peer) {
-        self.hears(Heard::Link, from);
+        self.record_link_news(Heard::Link, from);
         let is_new = self.relations().linked_by(from);
         if is_new {
             happened(&self.shared, Event::GettingLinked, from.term());
@@ -289,7 +289,7 @@ impl Process {
     }
 
     fn handle_unlink(&self, from: Peer, id: u64) {
-        self.hears(Heard::Unlink, from);
+        self.record_link_news(Heard::Unlink, from);
         let relations = self.some_relations();
         if relations.is_some_and(|mut relations| relations.unlinked_by(from)) {
             happened(&self.shared, Event::GettingUnlinked, from.term());
@@ -414,7 +414,7 @@ impl Process {
             }
         };
         if !linked && reason.term() == am::kill {
-            self.is_ended_by_signal(from.pid(), access);
+            self.record_killed_by(from.pid(), access);
             return Err(self.exit_with(Atom::term(am::killed)));
         }
         if traps.unwrap_or(self.flags.get().trap_exit) {
@@ -428,11 +428,11 @@ impl Process {
             return Ok(());
         }
         if reason.term() == am::normal && !normal_kills {
-            self.loses(from.pid());
+            self.record_lost_exit(from.pid());
             unlinked(self);
             return Ok(());
         }
-        self.is_ended_by_signal(from.pid(), access);
+        self.record_killed_by(from.pid(), access);
         if order::is_asked() {
             self.own_order().was_gone = is_gone;
         }
@@ -440,9 +440,9 @@ impl Process {
         Err(self.exit_with(reason))
     }
 
-    /// An exit signal ends it: of a process, with an access or by its end.
-    pub(super) fn is_ended_by_signal(&self, from: Option<Pid>, access: u64) {
-        explore::is_ended(self, from, access);
+    /// Records the exit signal that ends it: of a process, sent with this access or by its end.
+    pub(super) fn record_killed_by(&self, from: Option<Pid>, access: u64) {
+        explore::record_killed_by(self, from, access);
         if order::is_asked() {
             let mut own = self.own_order();
             (own.is_ended, own.ended_by) = (true, from);
@@ -470,19 +470,19 @@ impl Process {
         let source = Source::down_of(origin.target.process(), is_gone, reference);
         let pid = self.pid();
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
-            word_of_down(heap, (reference, pid), origin.tag, item, reason)
+            down_message(heap, (reference, pid), origin.tag, item, reason)
         });
     }
 
     /// What the monitor `reference` would tell with this reason.
-    pub(super) fn word_of_down(&self, reference: RefNumbers, reason: Message) -> Option<Message> {
+    pub(super) fn down_message(&self, reference: RefNumbers, reason: Message) -> Option<Message> {
         let relations = self.some_relations()?;
         let origin = relations.origins.get(&reference)?;
         let item = item_of(&origin.target)?;
         let tag = origin.tag.as_ref().map(|tag| Message::copy_of(tag.term()));
         Some(
             Heap::detached().into_message(|heap| {
-                word_of_down(heap, (reference, self.pid()), tag, item, reason)
+                down_message(heap, (reference, self.pid()), tag, item, reason)
             }),
         )
     }
@@ -574,7 +574,7 @@ impl Process {
         }
         if order::is_followed() {
             // The turn of what is held may have come with the last step.
-            self.looks_at_held();
+            self.wake_if_held_is_due();
         }
         if explore::is_on() {
             self.may_end_in_receive(false);

@@ -632,7 +632,7 @@ impl Process {
 
     fn waits_in_time(&mut self) -> WaitTimeout {
         if order::is_followed() {
-            self.looks_at_held();
+            self.wake_if_held_is_due();
         }
         // Before a collection, it comes here again with each signal.
         if !self.awaits_collection() {

@@ -254,7 +254,7 @@ pub struct Process {
     /// The call on dirty schedulers that it waits for (DC1).
     dirty: Option<Arc<dirty::DirtyCall>>,
     /// What it keeps of the order; nothing where nobody asks for that.
-    order: OnceCell<Box<RefCell<order::Own>>>,
+    order: OnceCell<Box<RefCell<order::OrderState>>>,
 }
 
 /// Where compiled code finds what it keeps in machine registers, in bytes.

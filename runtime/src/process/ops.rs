@@ -2,7 +2,7 @@
 
 use beamline_formats::ring::SignalKind;
 
-use super::order::replay::{Word, stop};
+use super::order::replay::{SystemNotice, stop};
 use super::order::{explore, identity, turns};
 use super::placed::{ByAlias, Plain};
 use super::probe::probes;
@@ -79,7 +79,7 @@ pub(crate) fn send_with(
             if turns::may_wait()
                 && let Some(pid) = receiver_pid(to)
             {
-                p.takes_turn(pid).map_err(NotSent::not_yet)?;
+                p.wait_for_turn(pid).map_err(NotSent::not_yet)?;
             }
             None
         }
@@ -406,11 +406,11 @@ impl Process {
     }
 
     /// What its monitor of this reference tells, for a replay; nothing where there is none.
-    pub(crate) fn word_of_monitor(&self, reference: RefNumbers) -> Option<Word> {
+    pub(crate) fn notice_of_monitor(&self, reference: RefNumbers) -> Option<SystemNotice> {
         let relations = self.some_relations()?;
         let origin = relations.origins.get(&reference)?;
         let number = identity::number_of(reference);
-        Some(Word::Down(origin.target.process(), number))
+        Some(SystemNotice::Down(origin.target.process(), number))
     }
 
     /// Monitors `target`; the reference's numbers. With `alias`, the reference is an alias, too.

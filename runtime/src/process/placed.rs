@@ -82,7 +82,7 @@ impl ProcShared {
     #[inline(always)]
     fn lets_place(&self) -> bool {
         self.signals.is_empty()
-            && order::lets_come()
+            && order::delivers_at_once()
             && !self.tracee.has(trace_flags::RECEIVE)
             && !probe::asks(PROCS)
     }

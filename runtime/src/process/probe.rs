@@ -96,7 +96,7 @@ pub(crate) trait Probes: Send + Sync {
     /// The exception stored in a process is about to cut its stack.
     fn unwinding(&self, p: &mut Process);
     /// A step of a process, where the order is recorded.
-    fn ordered(&self, pid: Pid, told: order::Told);
+    fn ordered(&self, pid: Pid, told: order::OrderEvent);
     /// It takes the next message of the same sender, as it did last, and has sent one before if it had then. `again` is the
     /// record that tells so, if one does. Whether that was told.
     fn ordered_again(&self, pid: Pid, again: &mut Option<Growing>) -> bool;

@@ -158,7 +158,7 @@ impl Process {
         if order::is_asked() && self.mailbox.has_looked() {
             self.places_first();
         }
-        self.is_collected(major);
+        self.record_collection(major);
         self.collect_now(major)
     }
 

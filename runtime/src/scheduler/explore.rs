@@ -155,7 +155,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     };
     if scenario.claim()? {
         if scenario.call.is_none() {
-            explore::is_to_wait();
+            explore::hold_program_for_run();
         }
         let _ = SCENARIO.set(scenario);
         become_(Role::Boots);
@@ -207,7 +207,7 @@ fn end_if_over() {
     if is_long {
         answer(match halted() {
             Some(end) => {
-                explore::is_beyond(BEHIND_THE_END);
+                explore::note_unexplored(BEHIND_THE_END);
                 end
             }
             None => End::Livelock,
@@ -451,7 +451,7 @@ impl Scheduler {
         }
         if let Some(end) = halted().filter(|_| !has_unfinished()) {
             if next != u64::MAX {
-                explore::is_beyond(BEHIND_THE_END);
+                explore::note_unexplored(BEHIND_THE_END);
             }
             answer(end);
         }

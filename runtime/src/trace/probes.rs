@@ -51,7 +51,7 @@ impl Probes for Tracing {
     fn unwinding(&self, p: &mut Process) {
         breakpoint::unwinding(p);
     }
-    fn ordered(&self, pid: Pid, told: order::Told) {
+    fn ordered(&self, pid: Pid, told: order::OrderEvent) {
         match explore::is_on() {
             true => explore::tell(pid, told),
             false => record::ordered(pid, told),

@@ -105,7 +105,7 @@ pub(super) fn is_asked() -> bool {
 }
 
 /// The segment that this thread writes.
-enum Own {
+enum ThreadSegment {
     Unknown,
     Mine(Segment),
     Shared,
@@ -115,14 +115,14 @@ enum Own {
 pub(crate) fn sit_down(id: usize) {
     if let Some(recorder) = RECORDER.get() {
         let laid_down = recorder.laid_down.get(id).and_then(|it| it.lock().take());
-        OWN.set(laid_down.map_or(Own::Unknown, Own::Mine));
+        OWN.set(laid_down.map_or(ThreadSegment::Unknown, ThreadSegment::Mine));
     }
 }
 
 /// This thread is scheduler `id` no more.
 pub(crate) fn stand_up(id: usize) {
     if let Some(recorder) = RECORDER.get()
-        && let Own::Mine(segment) = OWN.replace(Own::Shared)
+        && let ThreadSegment::Mine(segment) = OWN.replace(ThreadSegment::Shared)
         && let Some(place) = recorder.laid_down.get(id)
     {
         *place.lock() = Some(segment);
@@ -130,7 +130,7 @@ pub(crate) fn stand_up(id: usize) {
 }
 
 thread_local! {
-    static OWN: RefCell<Own> = const { RefCell::new(Own::Unknown) };
+    static OWN: RefCell<ThreadSegment> = const { RefCell::new(ThreadSegment::Unknown) };
 }
 
 /// Starts the recording that the environment asks for, if it does: call before any module is loaded. Where
@@ -690,21 +690,21 @@ impl Recorder {
     fn write(&self, subject: Id, event: &RingEvent<'_>) {
         let ticks = self.clock.now();
         let done = OWN.try_with(|own| match &mut *own.borrow_mut() {
-            Own::Mine(segment) => {
+            ThreadSegment::Mine(segment) => {
                 segment.write(ticks, subject, event);
                 true
             }
-            Own::Shared => false,
-            own @ Own::Unknown => {
+            ThreadSegment::Shared => false,
+            own @ ThreadSegment::Unknown => {
                 let id = crate::sched::current_id().filter(|id| *id < self.schedulers);
                 match id.and_then(|id| self.ring.segment(id)) {
                     Some(mut segment) => {
                         segment.write(ticks, subject, event);
-                        *own = Own::Mine(segment);
+                        *own = ThreadSegment::Mine(segment);
                         true
                     }
                     None => {
-                        *own = Own::Shared;
+                        *own = ThreadSegment::Shared;
                         false
                     }
                 }

@@ -52,7 +52,7 @@ fn tell(halt: &Halt) {
 struct Row {
     pid: Pid,
     parent: Pid,
-    has_come: bool,
+    advance_delivery: bool,
     reference: String,
     known_as: String,
     frames: Vec<(Mfa, u32)>,
@@ -105,7 +105,7 @@ impl Row {
         Row {
             pid: p.pid(),
             parent: p.parent.get(),
-            has_come: standing.has_come,
+            advance_delivery: standing.advance_delivery,
             reference,
             known_as: name.or(recorded_as).unwrap_or_else(initial),
             frames: exception::lines(p, DEPTH),
@@ -131,7 +131,7 @@ impl Row {
     fn printed(&self, origins: &Origins) -> Printed {
         let is_own = |(at, _): &&(Mfa, u32)| origins.of(at.module) == Origin::App;
         let own = self.frames.iter().find(is_own);
-        let rank = (!self.has_come, own.is_none(), self.messages == 0);
+        let rank = (!self.advance_delivery, own.is_none(), self.messages == 0);
         let place = match (own, self.frames.first()) {
             (Some(own), Some(first)) if own.0 != first.0 => {
                 format!("{}, in {}", place(own), place(first))

@@ -4,7 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Signal;
-use super::saw::Saw;
+use super::reads_from::Predecessors;
 
 /// What a receive or an access did, or what ended a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub(super) enum Did {
     /// It timed out.
     TimedOut,
     /// It came after these accesses of others.
-    Saw(Saw),
+    Predecessors(Predecessors),
     /// This signal ended the process behind so many steps that others may see.
     Ended(Signal, u32),
     /// No signal ended it there: it is a choice of no run, as [`Beginning::reach`] says it.

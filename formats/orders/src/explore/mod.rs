@@ -15,7 +15,7 @@
 
 mod choices;
 mod lots;
-mod saw;
+mod reads_from;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -202,7 +202,7 @@ impl Explorer {
     pub fn next_run(&mut self) -> Next {
         if !self.has_begun {
             self.has_begun = true;
-            return Next::Job(self.fly(
+            return Next::Job(self.start(
                 Trace::default(),
                 None,
                 Beginning::default(),
@@ -264,7 +264,7 @@ impl Explorer {
             let turned = prefix.place_of(&self.processes.all, turn.process);
             let turned = turned.filter(|_| !turn.is_access());
             let part = self.open[at].part;
-            return Some(self.fly(prefix, turned, beginning, key, part));
+            return Some(self.start(prefix, turned, beginning, key, part));
         }
         None
     }
@@ -287,7 +287,7 @@ impl Explorer {
         analysis.beginning(turn, ends, &mut self.choices, |at| left_out.contains(&at))
     }
 
-    fn fly(
+    fn start(
         &mut self,
         prefix: Trace,
         turned: Option<usize>,
@@ -310,7 +310,7 @@ impl Explorer {
         }
     }
 
-    fn land(&mut self, job: &Job) -> Option<Flight> {
+    fn finish(&mut self, job: &Job) -> Option<Flight> {
         let at = self
             .in_flight
             .iter()
@@ -318,17 +318,17 @@ impl Explorer {
         Some(self.in_flight.swap_remove(at))
     }
 
-    /// A run could not be made: its receive has no clause for the message, or no time to run out.
-    pub fn was_impossible(&mut self, job: &Job) {
-        if let Some(flight) = self.land(job) {
+    /// A run is infeasible: its receive has no clause for the message, or no time to run out.
+    pub fn run_infeasible(&mut self, job: &Job) {
+        if let Some(flight) = self.finish(job) {
             self.known_part += flight.part;
             self.impossible.insert(flight.key);
         }
     }
 
     /// A run has failed otherwise: nothing is known of it.
-    pub fn has_failed(&mut self, job: &Job) {
-        if let Some(flight) = self.land(job) {
+    pub fn run_failed(&mut self, job: &Job) {
+        if let Some(flight) = self.finish(job) {
             self.known_part += flight.part;
             self.missed.insert(flight.beginning);
         }
@@ -338,13 +338,13 @@ impl Explorer {
     ///
     /// # Errors
     /// One line: its steps do not fit together.
-    pub fn has_run(
+    pub fn run_finished(
         &mut self,
         job: &Job,
         run: &Run,
         is_left_out: impl Fn(&str) -> bool,
     ) -> Result<Ran, String> {
-        let flight = self.land(job);
+        let flight = self.finish(job);
         let part = flight.as_ref().map_or(0.0, |flight| flight.part);
         let run = self.known(run, is_left_out);
         let analysis = Analysis::of(&run, &mut self.choices)?;
@@ -390,8 +390,8 @@ impl Explorer {
     /// A run has been made by chance: none comes of it, and its order counts if no run before had it.
     ///
     /// # Errors
-    /// As [`Explorer::has_run`].
-    pub fn has_drawn(
+    /// As [`Explorer::run_finished`].
+    pub fn sample_finished(
         &mut self,
         run: &Run,
         is_left_out: impl Fn(&str) -> bool,

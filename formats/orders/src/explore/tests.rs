@@ -41,11 +41,11 @@ fn explored(program: &Program, workers: usize) -> (Vec<String>, usize) {
                     "{program:?} cannot do\n{}",
                     job.prefix
                 );
-                explorer.was_impossible(&job);
+                explorer.run_infeasible(&job);
                 impossible += 1;
             }
             Some((run, log)) => {
-                let ran = explorer.has_run(&job, &run, |_| false);
+                let ran = explorer.run_finished(&job, &run, |_| false);
                 assert_eq!(ran, Ok(Ran::New), "{log}behind\n{}", job.prefix);
                 logs.push(log);
             }

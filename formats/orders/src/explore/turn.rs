@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
 use super::super::{Access, Message, RACES_MAX, Signal, Step, Trace};
 use super::choices::{Beginning, Choice, Choices, Did};
-use super::saw::{Made, Saw};
+use super::reads_from::{Made, Predecessors};
 use super::{Run, Traps};
 use kills::{Fate, count};
 use lines::{Lines, add_gone, is_unlinked, lines, untold};
@@ -27,12 +27,12 @@ pub(super) struct Turn {
     pub(super) process: usize,
     /// Its place among the steps.
     pub(super) step: usize,
-    pub(super) instead: Instead,
+    pub(super) instead: Alternative,
 }
 
 /// What could have been done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Instead {
+pub(super) enum Alternative {
     /// The receive times out.
     TimesOut,
     /// It takes this message.
@@ -48,23 +48,26 @@ pub(super) enum Instead {
 impl Turn {
     /// What is turned around is an access.
     pub(super) fn is_access(&self) -> bool {
-        matches!(self.instead, Instead::Precedes(..))
+        matches!(self.instead, Alternative::Precedes(..))
     }
 
     /// A receive times out, or one of these timers goes off, where something else could go on.
     pub(super) fn is_early(&self, timers: &FxHashSet<usize>) -> bool {
         match self.instead {
-            Instead::TimesOut => true,
-            Instead::Takes(message) => message.sender().is_some_and(|of| timers.contains(&of)),
-            Instead::Precedes(..) => timers.contains(&self.process),
-            Instead::Ends(_) | Instead::GoesOn => false,
+            Alternative::TimesOut => true,
+            Alternative::Takes(message) => message.sender().is_some_and(|of| timers.contains(&of)),
+            Alternative::Precedes(..) => timers.contains(&self.process),
+            Alternative::Ends(_) | Alternative::GoesOn => false,
         }
     }
 
     fn message(&self) -> Option<Message> {
         match self.instead {
-            Instead::Takes(message) => Some(message),
-            Instead::TimesOut | Instead::Precedes(..) | Instead::Ends(_) | Instead::GoesOn => None,
+            Alternative::Takes(message) => Some(message),
+            Alternative::TimesOut
+            | Alternative::Precedes(..)
+            | Alternative::Ends(_)
+            | Alternative::GoesOn => None,
         }
     }
 }
@@ -193,7 +196,7 @@ impl<'r> Analysis<'r> {
             Pair::Accesses(both) => Some(Turn {
                 process: both.second.of,
                 step: both.second_step,
-                instead: Instead::Precedes(both.second.number, both.first, race.step),
+                instead: Alternative::Precedes(both.second.number, both.first, race.step),
             }),
             Pair::Messages(_) | Pair::End(_) => None,
         });
@@ -224,7 +227,7 @@ impl<'r> Analysis<'r> {
                     turns.push(Turn {
                         process,
                         step,
-                        instead: Instead::GoesOn,
+                        instead: Alternative::GoesOn,
                     });
                     break;
                 }
@@ -263,7 +266,7 @@ impl<'r> Analysis<'r> {
                 turns.push(Turn {
                     process,
                     step,
-                    instead: Instead::TimesOut,
+                    instead: Alternative::TimesOut,
                 });
             }
             nth += 1;
@@ -356,7 +359,7 @@ impl<'r> Analysis<'r> {
             turns.push(Turn {
                 process: at.process,
                 step: at.step,
-                instead: Instead::Takes(*message),
+                instead: Alternative::Takes(*message),
             });
         }
     }
@@ -369,7 +372,7 @@ impl<'r> Analysis<'r> {
             let is_before = number == 0 || place.is_some_and(|place| *place < at.step);
             traps.by == at.process && traps.traps && is_before
         };
-        let is_exit = matches!(message, Message::Told(told) if told.exit);
+        let is_exit = matches!(message, Message::SystemMessage(told) if told.exit);
         is_exit && !self.run.traps.iter().any(begins)
     }
 
@@ -428,7 +431,7 @@ fn places(steps: &[Step]) -> FxHashMap<Message, Place> {
 fn choices_of(
     run: &Run,
     process: usize,
-    saw: &FxHashMap<Access, Saw>,
+    saw: &FxHashMap<Access, Predecessors>,
     choices: &mut Choices,
 ) -> Vec<(usize, Choice)> {
     let trace = &run.trace;
@@ -445,7 +448,7 @@ fn choices_of(
             Step::Accesses(number) => {
                 let of = process;
                 match saw.get(&Access { of, number }) {
-                    Some(saw) => Did::Saw(saw.clone()),
+                    Some(saw) => Did::Predecessors(saw.clone()),
                     None => continue,
                 }
             }
@@ -458,7 +461,7 @@ fn choices_of(
 }
 
 /// What each access comes after; nothing of those to nothing that is known.
-fn saw(run: &Run, order: &[Access]) -> FxHashMap<Access, Saw> {
+fn saw(run: &Run, order: &[Access]) -> FxHashMap<Access, Predecessors> {
     let mut made = Made::default();
     let known = order
         .iter()

@@ -507,7 +507,7 @@ impl Answer {
     /// What of the trace cannot be turned around: messages whose causes are not among the steps.
     fn beyond_of(&self, trace: &Trace) -> Vec<String> {
         let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
-        let is_notice = |step: &Step| matches!(step, Step::Receive(Message::Told(told)) if told.of.is_none() && !told.gone);
+        let is_notice = |step: &Step| matches!(step, Step::Receive(Message::SystemMessage(told)) if told.of.is_none() && !told.gone);
         steps
             .any(is_notice)
             .then(|| NOTICES.to_owned())

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::signals::{Arrived, OwnSteps, SentSignals};
 use super::super::{
-    Access, Accesses, Message, Origin, Process, Signal, SignalAt, Sites, Step, Told, Trace,
+    Access, Accesses, Message, Origin, Process, Signal, SignalAt, Sites, Step, SystemMessage, Trace,
 };
 use super::shared::Seen;
 
@@ -115,10 +115,10 @@ impl Causes {
     pub(in super::super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
         match message {
             Message::Sent { .. } => self.sent.get(&message),
-            Message::Told(Told {
+            Message::SystemMessage(SystemMessage {
                 gone: true, number, ..
             }) => self.gone.get(&(receiver, number)),
-            Message::Told(Told { number, of, .. }) => {
+            Message::SystemMessage(SystemMessage { number, of, .. }) => {
                 if let Some(signal) = self.arrived.messages.get(&(receiver, number)) {
                     return self.sent_signals.get(signal);
                 }
@@ -156,7 +156,7 @@ impl Causes {
         message: Message,
         signal: Signal,
     ) -> bool {
-        let Message::Told(Told {
+        let Message::SystemMessage(SystemMessage {
             number,
             of,
             exit,
@@ -174,7 +174,7 @@ impl Causes {
 
     /// The process of whose end a message tells, if of one; not that it was gone already.
     pub(in super::super) fn end_told(&self, receiver: usize, message: Message) -> Option<usize> {
-        let Message::Told(told) = message else {
+        let Message::SystemMessage(told) = message else {
             return None;
         };
         let place = (receiver, told.number);
@@ -440,8 +440,8 @@ impl<'t> Walk<'t> {
     fn tell_gone(&mut self) {
         for (at, process) in self.trace.processes.iter().enumerate() {
             for step in &process.steps {
-                if let Step::Deliver(Message::Told(told)) = step
-                    && let Told {
+                if let Step::Deliver(Message::SystemMessage(told)) = step
+                    && let SystemMessage {
                         gone: true,
                         of,
                         number,
@@ -467,7 +467,7 @@ impl<'t> Walk<'t> {
     fn cause(&self, receiver: usize, message: Message) -> Result<Option<Known>, Need> {
         let (known, need) = match message {
             Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),
-            Message::Told(told) => {
+            Message::SystemMessage(told) => {
                 let place = (receiver, told.number);
                 if let Some(signal) = self.causes.arrived.messages.get(&place) {
                     let known = self.causes.of_sent(*signal);
@@ -514,7 +514,7 @@ impl<'t> Walk<'t> {
             .get_mut(&need)?
             .retain(|waiting| *waiting != at);
         let step = self.trace.processes[at].steps.get(self.next[at])?;
-        if let Step::Receive(Message::Told(told)) = step {
+        if let Step::Receive(Message::SystemMessage(told)) = step {
             self.causes.before_ends.insert((at, told.number));
             self.causes.signals.messages.remove(&(at, told.number));
             self.causes.arrived.messages.remove(&(at, told.number));

@@ -146,7 +146,7 @@ impl Receiver<'_> {
         };
         let place = self.own.first_behind(*steps);
         for step in &self.it.steps {
-            let Step::Deliver(message @ Message::Told(told)) = step else {
+            let Step::Deliver(message @ Message::SystemMessage(told)) = step else {
                 continue;
             };
             let signal = self

@@ -9,7 +9,7 @@ use beamline_formats::ring::SignalKind;
 use rustc_hash::FxHashMap;
 
 use super::super::signals::{Arrived, OwnSteps, SentSignals};
-use super::super::{Message, Process, Sites, Step, Told, Trace};
+use super::super::{Message, Process, Sites, Step, SystemMessage, Trace};
 use super::{Causes, Clock, Known, Messages, Pair, Races, join, timeouts_until};
 
 impl Races {
@@ -33,17 +33,17 @@ impl Races {
             let Step::Receive(message) = made else {
                 continue;
             };
-            if let Message::Told(told) = *message
+            if let Message::SystemMessage(told) = *message
                 && watcher.could_be_otherwise(told, &clock)
             {
-                let other = Told {
+                let other = SystemMessage {
                     gone: !told.gone,
                     ..told
                 };
                 let both = Messages {
                     taken: Some(*message),
                     timeout: timeouts[step],
-                    other: Message::Told(other),
+                    other: Message::SystemMessage(other),
                     is_same_receive: None,
                     has_clause: None,
                 };
@@ -72,7 +72,7 @@ struct Watcher<'r> {
 impl Watcher<'_> {
     /// Whether the process whose end a message tells could have been gone, or there, when the process that knows so much
     /// asked for it.
-    fn could_be_otherwise(&self, told: Told, clock: &Clock) -> bool {
+    fn could_be_otherwise(&self, told: SystemMessage, clock: &Clock) -> bool {
         let Some(of) = told.of else { return false };
         match told.gone {
             true => self
@@ -120,7 +120,7 @@ fn watches(
     asked.values_mut().for_each(|all| all.reverse());
     let mut watches = FxHashMap::default();
     for step in &it.steps {
-        let Step::Deliver(Message::Told(told)) = step else {
+        let Step::Deliver(Message::SystemMessage(told)) = step else {
             continue;
         };
         let is_of_call = told.exit && !is_of_end(arrived, sent, process, *told);
@@ -134,7 +134,7 @@ fn watches(
 }
 
 /// Whether a message is of the end of a process, not of a call of `exit/2`.
-fn is_of_end(arrived: &Arrived, sent: &SentSignals, to: usize, told: Told) -> bool {
+fn is_of_end(arrived: &Arrived, sent: &SentSignals, to: usize, told: SystemMessage) -> bool {
     let signal = arrived.messages.get(&(to, told.number));
     signal
         .and_then(|signal| sent.get(*signal))

@@ -3,7 +3,7 @@
 use beamline_formats::ring::{Event, Id, Label};
 
 use super::{Reader, incomplete};
-use crate::{Message, Set, Told};
+use crate::{Message, Set, SystemMessage};
 
 impl Reader<'_> {
     /// A record of a message that no process has sent.
@@ -29,24 +29,24 @@ impl Reader<'_> {
             }
             None => None,
         };
-        let told = Told {
+        let told = SystemMessage {
             of: self.place_of(of),
             gone,
             set,
-            ..Told::of_nobody(self.next_told(me))
+            ..SystemMessage::of_nobody(self.next_told(me))
         };
-        self.deliver(me, Message::Told(told))
+        self.deliver(me, Message::SystemMessage(told))
     }
 
     /// An exit signal is delivered as a message.
     fn told_exit(&mut self, me: usize, of: Id, gone: bool) -> Result<(), String> {
-        let told = Told {
+        let told = SystemMessage {
             of: self.place_of(of),
             gone,
             exit: true,
-            ..Told::of_nobody(self.next_told(me))
+            ..SystemMessage::of_nobody(self.next_told(me))
         };
-        self.deliver(me, Message::Told(told))
+        self.deliver(me, Message::SystemMessage(told))
     }
 
     fn place_of(&mut self, of: Id) -> Option<usize> {
@@ -65,10 +65,10 @@ impl Reader<'_> {
     fn timer(&mut self, me: usize, label: Label) -> Result<(), String> {
         let of = self.place_of_low(label.from);
         let timer = Set::timer(of, label.number).ok_or_else(incomplete)?;
-        let told = Told {
+        let told = SystemMessage {
             set: Some(timer),
-            ..Told::of_nobody(self.next_told(me))
+            ..SystemMessage::of_nobody(self.next_told(me))
         };
-        self.deliver(me, Message::Told(told))
+        self.deliver(me, Message::SystemMessage(told))
     }
 }

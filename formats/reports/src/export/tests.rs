@@ -618,7 +618,7 @@ struct Shown {
     ended: Vec<u64>,
 }
 
-/// Follows a trace as its reader does.
+/// ReplayState a trace as its reader does.
 fn show(trace: &perfetto_proto::Trace) -> Shown {
     use perfetto_proto::Type;
     let mut shown = Shown::default();

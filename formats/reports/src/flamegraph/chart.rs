@@ -249,7 +249,7 @@ impl Shown<'_> {
     }
 }
 
-/// Follows the calls of a recording.
+/// ReplayState the calls of a recording.
 struct Lanes<'r> {
     calls: Stacks,
     all: Vec<Lane>,

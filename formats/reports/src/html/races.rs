@@ -269,14 +269,14 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
         let trace = &self.races.trace;
         let (from, is_end) = match message {
             Message::Sent { from, .. } => (Some(from), false),
-            Message::Told(told) => (told.of, true),
+            Message::SystemMessage(told) => (told.of, true),
         };
         let pid = from.and_then(|from| trace.processes[from].pid);
         let place = coming(trace, receiver, message).and_then(&self.shown);
         let label = trace.message(receiver, &message);
         One {
             label: match message {
-                Message::Told(told) if told.gone => format!("{label} (gone)"),
+                Message::SystemMessage(told) if told.gone => format!("{label} (gone)"),
                 _ => label,
             },
             from: tables.process_or_none(pid.map_or(Id::None, Id::Process)),

@@ -54,7 +54,7 @@ impl Sink for OfCalls<'_> {
     }
 }
 
-/// Follows the records that have nothing to do with calls: there are few of them.
+/// ReplayState the records that have nothing to do with calls: there are few of them.
 struct OfOthers<'r> {
     overview: Overview,
     follow: Follow<'r>,

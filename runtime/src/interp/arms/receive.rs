@@ -51,7 +51,7 @@ unsafe fn time_of_wait<'p>(r: &Regs<'p>) -> Option<Term<'p>> {
 /// Whether the receive in which `p` has looked at all messages has no time to wait, and looks again when it has its turn.
 #[cold]
 fn looks_again(p: &Process) -> bool {
-    op_of_wait(p) == Some(Op::Timeout) && p.looks_again_later()
+    op_of_wait(p) == Some(Op::Timeout) && p.must_wait_before_timeout()
 }
 
 /// What the receive in which `p` looks at messages does when it has looked at all.

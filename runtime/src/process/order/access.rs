@@ -1,7 +1,7 @@
 //! The order in which processes access what they share: tables, names, arrays of atomics.
 //!
 //! Each process numbers its accesses, from 1. A recorder is told of an access only what does not follow from all else:
-//! that it comes *after* an access of another process ([`Told::After`]). A replay makes an access when the accesses are
+//! that it comes *after* an access of another process ([`OrderEvent::After`]). A replay makes an access when the accesses are
 //! made after which it comes, and needs to know of no object for that.
 //!
 //! An [`Object`] knows who comes to it. While one process alone does, it is the *owner*: its accesses cost a comparison,
@@ -13,7 +13,7 @@
 //!
 //! - Two accesses to an object, one of them a write, are ordered in what is told as they were by the lock. The later one
 //!   is made by the same process, or by one that has been told to come after the earlier one, or that has come after a
-//!   later access of its process already ([`Made::comes_after`] leaves only these out); or a third process's access stands
+//!   later access of its process already ([`AccessClock::note_predecessor`] leaves only these out); or a third process's access stands
 //!   between them, and the same is true of both steps.
 //! - A replay never waits in a circle. An access is told to come after accesses that had been made before it was made
 //!   itself: of each pair that is told, the first was made earlier.
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
-use super::{Told, is_asked, is_followed, is_recorded};
+use super::{OrderEvent, is_asked, is_followed, is_recorded};
 use crate::hash::HashMap;
 use crate::process::probe::probes;
 use crate::process::{Control, Process, order};
@@ -163,15 +163,15 @@ impl Object {
 
     /// Whether the process that has made `made` is the owner, or reads and is a reader: its access comes after nothing.
     #[inline]
-    fn is_of(&self, made: &Made, access: Access) -> bool {
+    fn is_of(&self, made: &AccessClock, access: Access) -> bool {
         self.owner.load(Ordering::Relaxed) == made.own.pid.0
             || access == Access::Read && made.is_reader(self.readers.load(Ordering::Relaxed))
     }
 
     /// An access by the process that has made `made`: what it comes after.
-    fn access(&self, made: &mut Made, access: Access) -> After {
+    fn access(&self, made: &mut AccessClock, access: Access) -> HappensAfter {
         if self.is_of(made, access) {
-            return After::new();
+            return HappensAfter::new();
         }
         let mut known = self.known.lock();
         match access {
@@ -180,9 +180,9 @@ impl Object {
         }
     }
 
-    fn write(&self, known: &mut Known, made: &mut Made) -> After {
+    fn write(&self, known: &mut Known, made: &mut AccessClock) -> HappensAfter {
         let others = known.all.drain(..);
-        let after = others.filter_map(|other| made.comes_after(other.pid, other.made()));
+        let after = others.filter_map(|other| made.note_predecessor(other.pid, other.made()));
         let after = after.collect();
         known.wrote = None;
         known.all.push(made.own.clone());
@@ -191,7 +191,7 @@ impl Object {
         after
     }
 
-    fn read(&self, known: &mut Known, made: &mut Made) -> After {
+    fn read(&self, known: &mut Known, made: &mut AccessClock) -> HappensAfter {
         let is_first = known.all.is_empty();
         if is_first || known.all.len() == READERS_MAX {
             return self.write(known, made);
@@ -203,12 +203,12 @@ impl Object {
             self.readers.store(readers, Ordering::Relaxed);
             self.owner.store(NOBODY, Ordering::Relaxed);
         }
-        let mut after = After::new();
+        let mut after = HappensAfter::new();
         if !known.all.iter().any(|one| one.pid == made.own.pid) {
             after.extend(
                 known
                     .wrote
-                    .and_then(|(pid, number)| made.comes_after(pid, number)),
+                    .and_then(|(pid, number)| made.note_predecessor(pid, number)),
             );
             known.all.push(made.own.clone());
         }
@@ -218,18 +218,18 @@ impl Object {
 }
 
 /// What processes share without a lock: it has one where the order is asked for.
-pub(crate) struct Turns {
+pub(crate) struct OrderedLock {
     lock: Mutex<()>,
     object: Object,
 }
 
 /// A turn, for as long as this is held; nothing where nobody asks for the order.
-pub(crate) type Turn<'a> = Option<MutexGuard<'a, ()>>;
+pub(crate) type OrderedGuard<'a> = Option<MutexGuard<'a, ()>>;
 
-impl Turns {
+impl OrderedLock {
     /// Nobody has had a turn.
-    pub(crate) const fn new() -> Turns {
-        Turns {
+    pub(crate) const fn new() -> OrderedLock {
+        OrderedLock {
             lock: Mutex::new(()),
             object: Object::new(),
         }
@@ -246,7 +246,7 @@ impl Turns {
         access: Access,
         shared: Shared,
         part: Part<'_>,
-    ) -> Result<Turn<'_>, Control<'static>> {
+    ) -> Result<OrderedGuard<'_>, Control<'static>> {
         if !is_asked() {
             return Ok(None);
         }
@@ -287,10 +287,10 @@ impl<K: Eq + Hash> ObjectsOf<K> {
 const KEPT: usize = 16;
 
 /// What an access comes after: accesses of other processes.
-type After = SmallVec<[(Pid, u64); 2]>;
+type HappensAfter = SmallVec<[(Pid, u64); 2]>;
 
 /// What a process has accessed.
-pub(in crate::process) struct Made {
+pub(in crate::process) struct AccessClock {
     own: Accessor,
     /// Its accesses up to this one have been told.
     told: u64,
@@ -300,10 +300,10 @@ pub(in crate::process) struct Made {
     after: [(Pid, u64); KEPT],
 }
 
-impl Made {
-    fn new(pid: Pid) -> Made {
+impl AccessClock {
+    fn new(pid: Pid) -> AccessClock {
         let made = Arc::default();
-        Made {
+        AccessClock {
             own: Accessor { pid, made },
             told: 0,
             readers: [0; KEPT],
@@ -319,8 +319,9 @@ impl Made {
         self.readers[readers as usize % KEPT] = readers;
     }
 
-    /// Its access that is about to be made comes after this one; nothing where that follows from what it came after.
-    fn comes_after(&mut self, of: Pid, number: u64) -> Option<(Pid, u64)> {
+    /// Notes that the next access comes after this one. Returns what is to be recorded of it: nothing where it follows from
+    /// earlier notes.
+    fn note_predecessor(&mut self, of: Pid, number: u64) -> Option<(Pid, u64)> {
         if of == self.own.pid || number == 0 {
             return None;
         }
@@ -333,11 +334,11 @@ impl Made {
     }
 
     /// Tells what its access that is about to be made comes after.
-    fn tell(&mut self, after: After) {
+    fn tell(&mut self, after: HappensAfter) {
         for (of, number) in after {
             let since = self.own.made() + 1 - self.told;
             self.told += since;
-            probes().ordered(self.own.pid, Told::After { of, number, since });
+            probes().ordered(self.own.pid, OrderEvent::After { of, number, since });
         }
     }
 
@@ -354,9 +355,10 @@ impl Made {
     }
 }
 
-impl order::Own {
-    fn accesses(&mut self, pid: Pid) -> &mut Made {
-        self.made.get_or_insert_with(|| Box::new(Made::new(pid)))
+impl order::OrderState {
+    fn accesses(&mut self, pid: Pid) -> &mut AccessClock {
+        self.made
+            .get_or_insert_with(|| Box::new(AccessClock::new(pid)))
     }
 
     /// Tells of accesses that nothing was told of: the process ends.
@@ -371,7 +373,7 @@ impl order::Own {
         if let Some(made) = &mut self.made {
             let count = made.since();
             made.told += count;
-            probes().ordered(pid, Told::Accesses(count));
+            probes().ordered(pid, OrderEvent::Accesses(count));
         }
     }
 }
@@ -429,7 +431,7 @@ impl Process {
         Ok(())
     }
 
-    /// Its access is made; what it comes after is told.
+    /// Counts an access as made, and records what it comes after.
     #[inline]
     fn record_access(&self, touches: &[Touch<'_>]) {
         let (mut own, pid) = (self.own_order(), self.pid());
@@ -443,10 +445,10 @@ impl Process {
 
     /// The same of an access to what others have accessed, or nobody.
     #[cold]
-    fn record_change(&self, mut own: RefMut<'_, order::Own>, touches: &[Touch<'_>]) {
+    fn record_change(&self, mut own: RefMut<'_, order::OrderState>, touches: &[Touch<'_>]) {
         let pid = self.pid();
         let made = own.accesses(pid);
-        let mut after = After::new();
+        let mut after = HappensAfter::new();
         for touch in touches {
             after.extend(touch.object.access(made, touch.access));
         }
@@ -517,7 +519,9 @@ mod tests {
     /// Records the accesses in the order of the choices.
     fn record(wanted: &[Vec<Wanted>], choices: &[usize]) -> Vec<One> {
         let objects: Vec<_> = (0..OBJECTS).map(|_| Object::default()).collect();
-        let mut made: Vec<_> = (0..wanted.len()).map(|at| Made::new(pid(at))).collect();
+        let mut made: Vec<_> = (0..wanted.len())
+            .map(|at| AccessClock::new(pid(at)))
+            .collect();
         let mut written = vec![0; OBJECTS];
         let mut all: Vec<_> = wanted
             .iter()

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::{Told, explore, identity, is_asked, is_followed, is_recorded, replay};
+use super::{OrderEvent, explore, identity, is_asked, is_followed, is_recorded, replay};
 use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Literals, MagicBinary, Message, size};
 use crate::hook::Hook;
@@ -85,7 +85,7 @@ impl std::fmt::Display for Native {
 /// # Errors
 /// Those of `call`, which are no answers.
 #[inline]
-pub(crate) fn given<'p, E>(
+pub(crate) fn replay_or_call<'p, E>(
     p: &'p Process,
     native: &'static Native,
     call: impl FnOnce() -> Result<Term<'p>, E>,
@@ -100,7 +100,7 @@ pub(crate) fn given<'p, E>(
     let answer = identity::without(call)?;
     // A replay does not make the call, and so it charges nothing.
     p.fcalls.set(reds);
-    p.is_answered(native, answer);
+    p.record_answer(native, answer);
     Ok(answer)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn given_away<'p>(
     }
     let collects = p.collects_in_call();
     let Some(recorded) = p.recorded_message(native) else {
-        return given(p, native, call);
+        return replay_or_call(p, native, call);
     };
     let answer = p.attach(recorded);
     match collects {
@@ -143,7 +143,7 @@ pub(crate) fn given_away<'p>(
 /// # Errors
 /// Those of `call`, where there is no recorded answer, and its words to the loop that runs the process.
 #[inline]
-pub(crate) fn done<'p>(
+pub(crate) fn call_and_replay<'p>(
     p: &'p Process,
     native: &'static Native,
     call: impl FnOnce() -> BifResult<'p>,
@@ -163,7 +163,7 @@ pub(crate) fn done<'p>(
         });
     }
     let answer = answer?;
-    p.is_answered(native, answer);
+    p.record_answer(native, answer);
     Ok(answer)
 }
 
@@ -300,7 +300,7 @@ pub(crate) fn checked<'p, E>(
             .then(|| p.takes_same(native, &digest))
             .flatten()
         {
-            None => p.is_answered(native, digest.term()),
+            None => p.record_answer(native, digest.term()),
             Some(is_same) => {
                 if !is_same {
                     replay::reads_another(p, file);
@@ -346,7 +346,7 @@ pub(crate) fn numbered<E>(
     let recorded = recorded.and_then(|number| number.as_u64());
     let number = p.unsigned(make(recorded)?);
     match recorded {
-        None if is_asked() => p.is_answered(native, number),
+        None if is_asked() => p.record_answer(native, number),
         Some(_) if is_recorded() => p.tell_answer(native, number),
         _ => {}
     }
@@ -372,7 +372,7 @@ pub(crate) fn given_alone(
     match next {
         Next::Return => {
             p.fcalls.set(reds);
-            p.is_answered(native, p.x(0));
+            p.record_answer(native, p.x(0));
         }
         // Code waits for what another process answers.
         Next::Call => p.own_order().awaits = Some(native),
@@ -439,25 +439,24 @@ impl Process {
         self.own_order().given.take()
     }
 
-    /// It is given an answer that was not recorded.
-    fn is_answered(&self, native: &'static Native, answer: Term<'_>) {
+    /// Records an answer of `native`. A replay that has none recorded notes that.
+    fn record_answer(&self, native: &'static Native, answer: Term<'_>) {
         if is_followed() {
-            replay::is_answered(self, native);
+            replay::note_unrecorded_answer(self, native);
         }
         if is_recorded() {
             self.tell_answer(native, answer);
         }
     }
 
-    /// An answer of another process comes, `{Reference, Answer}`: if it is that of a function which has its answers
-    /// recorded, it is one.
-    pub(in crate::process) fn is_told(&self, message: Term<'_>) {
+    /// Records the reply of another process, `{Reference, Answer}`, if a function waits for it whose answers are recorded.
+    pub(in crate::process) fn record_reply(&self, message: Term<'_>) {
         let native = self.own_order().awaits.take();
         let answer = message
             .as_tuple()
             .and_then(|it| it.elements().last().copied());
         if let (Some(native), Some(answer)) = (native, answer) {
-            self.is_answered(native, answer);
+            self.record_answer(native, answer);
         }
     }
 
@@ -467,7 +466,7 @@ impl Process {
         if let Some(integer) = answer.as_i64() {
             let difference = integer.wrapping_sub(own.integer).cast_unsigned();
             own.integer = integer;
-            probes().ordered(self.pid(), Told::Answer { native, difference });
+            probes().ordered(self.pid(), OrderEvent::Answer { native, difference });
             return;
         }
         drop(own);
@@ -476,7 +475,7 @@ impl Process {
             return;
         };
         let length = bytes.len();
-        probes().ordered(self.pid(), Told::AnswerTerm { native, length });
+        probes().ordered(self.pid(), OrderEvent::AnswerTerm { native, length });
         self.tell_bytes(&bytes);
     }
 
@@ -487,7 +486,7 @@ impl Process {
         {
             self.own_order().tell_rest(self.pid());
             let length = bytes.len();
-            probes().ordered(self.pid(), Told::Content { length });
+            probes().ordered(self.pid(), OrderEvent::Content { length });
             self.tell_bytes(&bytes);
         }
     }
@@ -500,7 +499,7 @@ impl Process {
                 let word: [u8; 8] = padded[at * 8..at * 8 + 8].try_into().expect("eight bytes");
                 u64::from_le_bytes(word)
             });
-            probes().ordered(self.pid(), Told::Bytes(words));
+            probes().ordered(self.pid(), OrderEvent::Bytes(words));
         }
     }
 }

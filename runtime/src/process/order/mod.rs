@@ -1,5 +1,5 @@
 //! The order of what processes do to each other: spawns, sendings, deliveries, receives. A recorder is told of each step
-//! ([`Told`]).
+//! ([`OrderEvent`]).
 //!
 //! - `mode`: whether the order of a run is recorded, followed or explored;
 //! - [`access`]: accesses to what processes share, which come one after another;
@@ -32,7 +32,9 @@ use parking_lot::Mutex;
 pub(crate) use mode::{
     FOLLOWED, RECORDED, SITED, ask, is_asked, is_followed, is_sited, tries_others,
 };
-pub(in crate::process) use mode::{FREE, ask_no_more, is_only_recorded, is_recorded, lets_come};
+pub(in crate::process) use mode::{
+    FREE, ask_no_more, delivers_at_once, is_only_recorded, is_recorded,
+};
 
 use super::probe::probes;
 use super::refs::RefNumbers;
@@ -67,7 +69,7 @@ pub(crate) enum Source {
     Timer(Setting),
     /// No process has: it tells of `of`, if of any, and that it was gone already. It is an exit signal, or of a monitor
     /// or a port, or of a timer that is not known.
-    Told {
+    SystemMessage {
         of: Option<Pid>,
         is_gone: bool,
         is_exit: bool,
@@ -78,7 +80,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// A message that tells of no process.
-    pub(crate) const NOTICE: Source = Source::Told {
+    pub(crate) const NOTICE: Source = Source::SystemMessage {
         of: None,
         is_gone: false,
         is_exit: false,
@@ -87,7 +89,7 @@ impl Source {
 
     /// An exit signal of `of`, which may have been gone already.
     pub(crate) fn exit_of(of: Option<Pid>, is_gone: bool) -> Source {
-        Source::Told {
+        Source::SystemMessage {
             of,
             is_gone,
             is_exit: true,
@@ -97,7 +99,7 @@ impl Source {
 
     /// What the monitor with this reference tells of `of`, as with an exit signal.
     pub(crate) fn down_of(of: Option<Pid>, is_gone: bool, monitor: RefNumbers) -> Source {
-        Source::Told {
+        Source::SystemMessage {
             of,
             is_gone,
             is_exit: false,
@@ -113,7 +115,7 @@ impl Source {
             _ if sender == Sender::Timer => Source::Timer(Setting { by: from, number }),
             0 => Source::NOTICE,
             OUTSIDE if from == SYSTEM => Source::NOTICE,
-            OUTSIDE | TIMER => Source::Told {
+            OUTSIDE | TIMER => Source::SystemMessage {
                 of: Some(from),
                 is_gone: false,
                 is_exit: false,
@@ -126,7 +128,7 @@ impl Source {
 
 /// What a recorder is told of a process, in the order of its steps.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
+pub(crate) enum OrderEvent {
     Spawn(Pid),
     /// So many sendings since the last step.
     Sent(u32),
@@ -190,7 +192,7 @@ pub(crate) enum Told {
     /// The signal that ends it is of this process.
     EndedBy(Pid),
     /// What is no step, and told with the places of steps.
-    Aside(Aside),
+    Annotation(Annotation),
     /// What it has spent by its end, which comes next.
     Spent(Spent),
     Exit,
@@ -198,12 +200,12 @@ pub(crate) enum Told {
 
 /// What is told of a process with the places of its steps, and is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aside {
+pub(crate) enum Annotation {
     /// It sends such a signal to this process.
     Signal(SignalKind, Pid),
     /// It begins to trap exits, or ceases to.
     Traps(bool),
-    /// The receive that it makes next would take this message, or not.
+    /// Records whether its next receive would take this message.
     Tried(Tried, bool),
 }
 
@@ -212,7 +214,7 @@ pub(crate) enum Aside {
 pub(crate) enum Tried {
     Sent(Sending),
     /// No process has sent it: its number among those of its receiver.
-    Told(u32),
+    SystemMessage(u32),
 }
 
 /// A step that a process makes itself.
@@ -267,7 +269,7 @@ const REPLIED_MAX: usize = 64;
 
 /// What of the order a process has to keep.
 #[derive(Default)]
-pub(crate) struct Own {
+pub(crate) struct OrderState {
     /// Its sendings so far.
     sent: u32,
     /// Those of them that have not been told.
@@ -304,21 +306,21 @@ pub(crate) struct Own {
     /// Signals that are to end it, in an explored run.
     pub(in crate::process) endings: Option<Box<explore::Endings>>,
     /// Its accesses to what processes share.
-    pub(in crate::process) made: Option<Box<access::Made>>,
+    pub(in crate::process) made: Option<Box<access::AccessClock>>,
     /// What it follows.
-    pub(in crate::process) follows: Option<Box<replay::Follows>>,
+    pub(in crate::process) follows: Option<Box<replay::ReplayState>>,
 }
 
-impl Own {
+impl OrderState {
     /// Tells what has been put off.
     pub(in crate::process) fn tell_rest(&mut self, pid: Pid) {
         self.taken = None;
         match std::mem::take(&mut self.untold) {
             0 => {}
-            count => probes().ordered(pid, Told::Sent(count)),
+            count => probes().ordered(pid, OrderEvent::Sent(count)),
         }
         if let Some(fresh) = self.fresh.take() {
-            probes().ordered(pid, Told::Delivery(fresh));
+            probes().ordered(pid, OrderEvent::Delivery(fresh));
         }
     }
 
@@ -336,17 +338,17 @@ impl Own {
     fn tell_delivery(&mut self, pid: Pid, source: Source, at: usize, length: usize) {
         self.tell_rest(pid);
         if at != length {
-            probes().ordered(pid, Told::Ahead(at));
+            probes().ordered(pid, OrderEvent::Ahead(at));
         }
         let told = match source {
-            Source::Sent(sending) => Told::Delivery(sending),
-            Source::Timer(setting) => Told::Timer(setting),
-            Source::Told {
+            Source::Sent(sending) => OrderEvent::Delivery(sending),
+            Source::Timer(setting) => OrderEvent::Timer(setting),
+            Source::SystemMessage {
                 of,
                 is_gone,
                 is_exit,
                 monitor,
-            } => Told::Notice {
+            } => OrderEvent::Notice {
                 of,
                 is_gone,
                 is_exit,
@@ -365,7 +367,7 @@ impl Own {
             }
             _ => {
                 self.tell_rest(pid);
-                probes().ordered(pid, Told::Receive(at));
+                probes().ordered(pid, OrderEvent::Receive(at));
             }
         }
     }
@@ -384,10 +386,10 @@ impl Own {
         }
         if sends {
             self.untold = 0;
-            probes().ordered(pid, Told::SendTake(sending));
+            probes().ordered(pid, OrderEvent::SendTake(sending));
         } else {
             self.tell_rest(pid);
-            probes().ordered(pid, Told::Take(sending));
+            probes().ordered(pid, OrderEvent::Take(sending));
         }
         self.taken = is_only_recorded().then_some(Taken {
             sending,
@@ -399,7 +401,7 @@ impl Own {
 
 impl Process {
     #[inline]
-    pub(in crate::process) fn own_order(&self) -> RefMut<'_, Own> {
+    pub(in crate::process) fn own_order(&self) -> RefMut<'_, OrderState> {
         self.order.get_or_init(Box::default).borrow_mut()
     }
 
@@ -432,12 +434,12 @@ impl Process {
     }
 
     /// It follows what its parent's next spawn, or the recorded process of the same number, did.
-    pub(in crate::process) fn follow(&self, follows: replay::Follows) {
+    pub(in crate::process) fn follow(&self, follows: replay::ReplayState) {
         self.own_order().follows = Some(Box::new(follows));
     }
 
     /// What it follows, as long as there is something left.
-    pub(in crate::process) fn follows(&self) -> Option<RefMut<'_, replay::Follows>> {
+    pub(in crate::process) fn follows(&self) -> Option<RefMut<'_, replay::ReplayState>> {
         let own = self.order.get()?.borrow_mut();
         RefMut::filter_map(own, |own| own.follows.as_deref_mut()).ok()
     }
@@ -458,7 +460,7 @@ impl Process {
     }
 
     fn sends_in_order(&self, to: Pid) -> u32 {
-        self.tell_site();
+        self.record_site();
         let number = self.own_order().send(self.pid());
         if explore::is_on() {
             explore::sent(self.pid(), to);
@@ -489,15 +491,9 @@ impl Process {
         }
     }
 
-    /// Where it is in its code, before a step, where that is told.
+    /// Records where it is in its code, before a step, if sites are recorded; whether they are.
     #[inline]
-    fn tell_site(&self) {
-        let _ = self.tells_site();
-    }
-
-    /// The same; whether it is told.
-    #[inline]
-    fn tells_site(&self) -> bool {
+    fn record_site(&self) -> bool {
         if is_sited() {
             self.own_order().tell_rest(self.pid());
             probes().sited(self);
@@ -510,13 +506,13 @@ impl Process {
         if explore::is_on() {
             self.tell_untold();
         }
-        self.tells_site() || explore::is_on()
+        self.record_site() || explore::is_on()
     }
 
     /// It sends a signal other than a message, where that is told.
     pub(in crate::process) fn tells_signal(&self, kind: SignalKind, to: Pid) {
-        if to != self.pid() && self.tells_site() {
-            self.tells_aside(Aside::Signal(kind, to));
+        if to != self.pid() && self.record_site() {
+            self.record_annotation(Annotation::Signal(kind, to));
         }
     }
 
@@ -529,19 +525,19 @@ impl Process {
 
     /// It is about to trap exits, or to cease to, where that is told.
     pub(crate) fn tells_traps(&self, traps: bool) {
-        if traps != self.flags.get().trap_exit && self.tells_site() {
-            self.tells_aside(Aside::Traps(traps));
+        if traps != self.flags.get().trap_exit && self.record_site() {
+            self.record_annotation(Annotation::Traps(traps));
         }
     }
 
-    /// The receive that it makes next would take this message, or not.
-    pub(in crate::process) fn has_tried(&self, message: Tried, takes: bool) {
+    /// Records whether its next receive would take this message.
+    pub(in crate::process) fn record_trial(&self, message: Tried, takes: bool) {
         self.own_order().tell_rest(self.pid());
-        self.tells_aside(Aside::Tried(message, takes));
+        self.record_annotation(Annotation::Tried(message, takes));
     }
 
-    fn tells_aside(&self, aside: Aside) {
-        probes().ordered(self.pid(), Told::Aside(aside));
+    fn record_annotation(&self, aside: Annotation) {
+        probes().ordered(self.pid(), OrderEvent::Annotation(aside));
     }
 
     /// It makes a step of its own, other than sending.
@@ -557,7 +553,7 @@ impl Process {
             return;
         }
         if step == Step::Timeout {
-            self.tell_site();
+            self.record_site();
             if explore::is_on() {
                 explore::times_out(self.pid());
             }
@@ -571,7 +567,7 @@ impl Process {
         drop(own);
         if step == Step::Exit {
             if let Some(of) = ended_by {
-                probes().ordered(self.pid(), Told::EndedBy(of));
+                probes().ordered(self.pid(), OrderEvent::EndedBy(of));
             }
             let (reductions, words) = (self.reductions(), self.allocated_words());
             let spent = Spent {
@@ -581,49 +577,49 @@ impl Process {
                 of: None,
                 gone,
             };
-            probes().ordered(self.pid(), Told::Spent(spent));
+            probes().ordered(self.pid(), OrderEvent::Spent(spent));
         }
         let told = match step {
-            Step::Spawn(child) => Told::Spawn(child),
+            Step::Spawn(child) => OrderEvent::Spawn(child),
             Step::Send(_) => return,
-            Step::Timeout => Told::Timeout,
-            Step::Miss(module) => Told::Miss(module),
-            Step::Load { module, misses } => Told::Load { module, misses },
-            Step::Exit => Told::Exit,
+            Step::Timeout => OrderEvent::Timeout,
+            Step::Miss(module) => OrderEvent::Miss(module),
+            Step::Load { module, misses } => OrderEvent::Load { module, misses },
+            Step::Exit => OrderEvent::Exit,
         };
         probes().ordered(self.pid(), told);
     }
 
-    /// An exit signal with the reason `normal` has come, and it does not trap exits.
-    pub(in crate::process) fn loses(&self, of: Option<Pid>) {
+    /// Records an exit signal that changes nothing: its reason is `normal`, and the process does not trap exits.
+    pub(in crate::process) fn record_lost_exit(&self, of: Option<Pid>) {
         if is_recorded()
             && let Some(of) = of
         {
             self.own_order().tell_rest(self.pid());
-            probes().ordered(self.pid(), Told::Lost(of));
+            probes().ordered(self.pid(), OrderEvent::Lost(of));
         }
     }
 
-    /// It hears of its link to another process.
-    pub(in crate::process) fn hears(&self, what: Heard, from: Peer) {
+    /// Records what the process hears of its link to another one.
+    pub(in crate::process) fn record_link_news(&self, what: Heard, from: Peer) {
         if is_recorded()
             && !explore::is_on()
             && let Some(of) = from.pid()
         {
             self.own_order().tell_rest(self.pid());
-            probes().ordered(self.pid(), Told::Heard(what, of));
+            probes().ordered(self.pid(), OrderEvent::Heard(what, of));
         }
     }
 
-    /// It is about to be collected, as another process asks for it.
-    pub(in crate::process) fn is_collected(&self, major: bool) {
+    /// Records a collection that another process has asked for, before it begins.
+    pub(in crate::process) fn record_collection(&self, major: bool) {
         if is_recorded() && !explore::is_on() {
             let mut own = self.own_order();
             own.tell_rest(self.pid());
             own.tell_accesses_so_far(self.pid());
             drop(own);
             let reductions = self.reductions();
-            probes().ordered(self.pid(), Told::Collect { reductions, major });
+            probes().ordered(self.pid(), OrderEvent::Collect { reductions, major });
         }
     }
 
@@ -667,7 +663,7 @@ impl Process {
             explore::receives(self.pid());
         }
         if is_recorded() {
-            self.tell_site();
+            self.record_site();
             self.tell_receive(at);
         }
         if is_followed() {
@@ -697,7 +693,7 @@ impl Process {
     }
 }
 
-impl Own {
+impl OrderState {
     fn send(&mut self, pid: Pid) -> u32 {
         if self.fresh.is_some() {
             self.tell_rest(pid);

@@ -54,8 +54,8 @@ pub(crate) fn is_followed() -> bool {
     ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
 }
 
-/// Whether a message may come to its receiver at once: no other is to come first.
-pub(in crate::process) fn lets_come() -> bool {
+/// Whether nothing decides the order of deliveries, so that messages need not be held.
+pub(in crate::process) fn delivers_at_once() -> bool {
     ASKED.load(Ordering::Relaxed) & !RECORDED == 0 && !explore::is_on()
 }
 

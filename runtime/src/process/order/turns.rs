@@ -153,12 +153,12 @@ fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
 }
 
 impl Process {
-    /// It is about to tell `to` something.
+    /// Waits for its turn before it tells `to` something.
     ///
     /// # Errors
     /// It is to try again when it has its turn.
     #[inline]
-    pub(crate) fn takes_turn(&self, to: Pid) -> Result<(), Control<'static>> {
+    pub(crate) fn wait_for_turn(&self, to: Pid) -> Result<(), Control<'static>> {
         match may_wait() && waits(self, || Step::to(to)) {
             true => Err(Control::Yield),
             false => Ok(()),
@@ -168,7 +168,7 @@ impl Process {
     /// The same where what it tells goes with an access: one step.
     ///
     /// # Errors
-    /// As [`Process::takes_turn`], and those of the access.
+    /// As [`Process::wait_for_turn`], and those of the access.
     #[inline]
     pub(crate) fn takes_turn_with(
         &self,
@@ -177,7 +177,7 @@ impl Process {
     ) -> Result<(), Control<'static>> {
         if may_wait() {
             let has_turn = HAS_TURN.load(Ordering::Relaxed);
-            self.takes_turn(to)?;
+            self.wait_for_turn(to)?;
             give(has_turn);
         }
         access()
@@ -186,7 +186,7 @@ impl Process {
     /// The same before it sends to who has this name: one step, which looks for the name, too.
     ///
     /// # Errors
-    /// As [`Process::takes_turn`].
+    /// As [`Process::wait_for_turn`].
     #[inline]
     pub(in crate::process) fn takes_turn_by_name(
         &self,
@@ -212,12 +212,13 @@ impl Process {
         }
     }
 
-    /// It is about to do what needs no turn, such as to spawn a process, which shows to no other one.
+    /// Gives up its time slice if a signal is to end it first. For steps that need no turn, such as a spawn: no other process
+    /// sees them.
     ///
     /// # Errors
     /// A signal is to end it first.
     #[inline]
-    pub(crate) fn unless_it_ends(&self) -> Result<(), Control<'static>> {
+    pub(crate) fn yield_if_killed_first(&self) -> Result<(), Control<'static>> {
         match may_wait() && self.is_to_end_first() {
             true => Err(Control::Yield),
             false => Ok(()),
@@ -235,7 +236,7 @@ impl Process {
 
     /// Whether it has to wait for its turn before its receive times out at once.
     #[inline]
-    pub(crate) fn looks_again_later(&self) -> bool {
+    pub(crate) fn must_wait_before_timeout(&self) -> bool {
         let step = || Step {
             idles: true,
             ..Step::to(self.pid())
@@ -244,7 +245,7 @@ impl Process {
     }
 
     /// Whether it has to wait for its turn before it ends: who is linked to it, or monitors it, is told.
-    pub(crate) fn ends_later(&self) -> bool {
+    pub(crate) fn must_wait_before_exit(&self) -> bool {
         let step = || {
             let mut touches: Touches = smallvec![mailbox(self.pid())];
             touches.extend(explore::receiver_of_timer(self.pid()).map(mailbox));

@@ -9,7 +9,7 @@ use super::printed;
 use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
 use crate::process::order::explore::{each_resting, with_resting};
-use crate::process::order::{Told, explore, replay};
+use crate::process::order::{OrderEvent, explore, replay};
 use crate::process::registry::{Named, name_of};
 use crate::process::{Process, init_pid};
 use crate::scheduler::turns;
@@ -20,7 +20,7 @@ use crate::trace::record::{event_of, id_of};
 /// What the run was.
 pub(super) fn of(end: End) -> Answer {
     if outside::has_programs() {
-        explore::is_beyond(PROGRAMS);
+        explore::note_unexplored(PROGRAMS);
     }
     explore::tell_timers_left();
     let (unfinished, mut refuse) = tell_rest();
@@ -267,7 +267,7 @@ struct Names {
 }
 
 impl Names {
-    fn event(&mut self, told: Told) -> beamline_formats::ring::Event<'static> {
+    fn event(&mut self, told: OrderEvent) -> beamline_formats::ring::Event<'static> {
         let name = |atom| {
             let all = &mut self.all;
             *self.numbers.entry(atom).or_insert_with(|| {

@@ -7,12 +7,14 @@ use beamline_formats::ring::{
 use beamline_orders::Spent;
 
 use super::reports::text_of;
-use super::{OWN, Own, Recorder, id_of, recorder};
+use super::{OWN, Recorder, ThreadSegment, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
 use crate::process::order::access::{Access, Part, Shared, Touch};
-use crate::process::order::{self, Aside, RECORDED, SITED, Sending, Setting, Told, Tried, answer};
+use crate::process::order::{
+    self, Annotation, OrderEvent, RECORDED, SITED, Sending, Setting, Tried, answer,
+};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
@@ -47,7 +49,7 @@ pub(in crate::trace) fn accessed(pid: Pid, number: u64, touch: &Touch<'_>) {
 }
 
 /// A step of a process.
-pub(in crate::trace) fn ordered(pid: Pid, told: Told) {
+pub(in crate::trace) fn ordered(pid: Pid, told: OrderEvent) {
     if let Some(recorder) = recorder() {
         recorder.tell(pid, &recorder.step(told));
     }
@@ -65,7 +67,7 @@ pub(crate) fn time_passes() {
     }
     // The thread of a scheduler that has not recorded anything has no segment.
     let _ = OWN.try_with(|own| {
-        if let Own::Mine(segment) = &mut *own.borrow_mut() {
+        if let ThreadSegment::Mine(segment) = &mut *own.borrow_mut() {
             segment.time_passes(monotonic_ns());
         }
     });
@@ -80,14 +82,14 @@ impl Recorder {
     #[inline]
     fn again(&self, pid: Pid, again: &mut Option<Growing>) -> bool {
         let told = OWN.try_with(|own| match &mut *own.borrow_mut() {
-            Own::Mine(segment) => {
+            ThreadSegment::Mine(segment) => {
                 let grows = again.as_mut().is_some_and(|again| segment.grow(again));
                 if !grows {
                     *again = segment.write_growing(again.take(), || self.clock.now(), id_of(pid));
                 }
                 grows || again.is_some()
             }
-            Own::Shared | Own::Unknown => false,
+            ThreadSegment::Shared | ThreadSegment::Unknown => false,
         });
         matches!(told, Ok(true))
     }
@@ -151,7 +153,7 @@ impl Recorder {
     }
 
     #[inline]
-    fn step(&self, told: Told) -> RingEvent<'static> {
+    fn step(&self, told: OrderEvent) -> RingEvent<'static> {
         event_of(
             told,
             |atom| self.atom(atom),
@@ -197,79 +199,79 @@ pub(in crate::trace) fn part_of(touch: &Touch<'_>) -> u64 {
 /// The record of a step; `name` gives atoms their numbers, and `answering` functions that answer.
 #[inline]
 pub(crate) fn event_of(
-    told: Told,
+    told: OrderEvent,
     name: impl FnOnce(Atom) -> NameId,
     answering: impl FnOnce(&answer::Native) -> NameId,
 ) -> RingEvent<'static> {
     let of_id = |of: Option<Pid>| of.map_or(Id::None, id_of);
     match told {
-        Told::Take(sending) => RingEvent::OrderTake {
+        OrderEvent::Take(sending) => RingEvent::OrderTake {
             label: label_of(sending),
         },
-        Told::SendTake(sending) => RingEvent::OrderSendTake {
+        OrderEvent::SendTake(sending) => RingEvent::OrderSendTake {
             label: label_of(sending),
         },
-        Told::Delivery(sending) => RingEvent::OrderDelivery {
+        OrderEvent::Delivery(sending) => RingEvent::OrderDelivery {
             label: label_of(sending),
         },
-        Told::Receive(at) => RingEvent::OrderReceive { at: at as u64 },
-        Told::Sent(count) => RingEvent::OrderSent {
+        OrderEvent::Receive(at) => RingEvent::OrderReceive { at: at as u64 },
+        OrderEvent::Sent(count) => RingEvent::OrderSent {
             count: count.into(),
         },
-        Told::Spawn(child) => RingEvent::OrderSpawn {
+        OrderEvent::Spawn(child) => RingEvent::OrderSpawn {
             child: id_of(child),
         },
-        Told::Notice {
+        OrderEvent::Notice {
             of,
             is_gone,
             is_exit,
             monitor,
         } => RingEvent::order_told(of_id(of), is_gone, is_exit, monitor.map(u64::from)),
-        Told::Timer(Setting { by, number }) => RingEvent::OrderTimer {
+        OrderEvent::Timer(Setting { by, number }) => RingEvent::OrderTimer {
             label: label_of(Sending { from: by, number }),
         },
-        Told::Ahead(at) => RingEvent::OrderAhead { at: at as u64 },
-        Told::Timeout => RingEvent::OrderTimeout {},
-        Told::Miss(module) => RingEvent::OrderMiss {
+        OrderEvent::Ahead(at) => RingEvent::OrderAhead { at: at as u64 },
+        OrderEvent::Timeout => RingEvent::OrderTimeout {},
+        OrderEvent::Miss(module) => RingEvent::OrderMiss {
             module: name(module),
         },
-        Told::Load { module, misses } => RingEvent::OrderLoad {
+        OrderEvent::Load { module, misses } => RingEvent::OrderLoad {
             module: name(module),
             misses,
         },
-        Told::Answer { native, difference } => event_of_answer(answering(native), difference),
-        Told::AnswerTerm { native, length } => RingEvent::OrderAnswerTerm {
+        OrderEvent::Answer { native, difference } => event_of_answer(answering(native), difference),
+        OrderEvent::AnswerTerm { native, length } => RingEvent::OrderAnswerTerm {
             function: answering(native),
             bytes: length as u64,
         },
-        Told::Content { length } => RingEvent::OrderContent {
+        OrderEvent::Content { length } => RingEvent::OrderContent {
             bytes: length as u64,
         },
-        Told::Bytes([first, second, third, fourth]) => RingEvent::OrderBytes {
+        OrderEvent::Bytes([first, second, third, fourth]) => RingEvent::OrderBytes {
             first,
             second,
             third,
             fourth,
         },
-        Told::After { of, number, since } => RingEvent::OrderAfter {
+        OrderEvent::After { of, number, since } => RingEvent::OrderAfter {
             of: id_of(of),
             number,
             since,
         },
-        Told::Accesses(count) => RingEvent::OrderAccesses { count },
-        Told::Spent(spent) => event_of_spent(spent),
-        Told::Exit => RingEvent::OrderExit {},
-        Told::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
-        Told::Heard(what, of) => RingEvent::OrderHeard {
+        OrderEvent::Accesses(count) => RingEvent::OrderAccesses { count },
+        OrderEvent::Spent(spent) => event_of_spent(spent),
+        OrderEvent::Exit => RingEvent::OrderExit {},
+        OrderEvent::Lost(of) => RingEvent::OrderLost { of: id_of(of) },
+        OrderEvent::Heard(what, of) => RingEvent::OrderHeard {
             what: what as u64,
             of: id_of(of),
         },
-        Told::Collect { reductions, major } => RingEvent::OrderCollect {
+        OrderEvent::Collect { reductions, major } => RingEvent::OrderCollect {
             reductions,
             major: major.into(),
         },
-        Told::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
-        Told::Aside(aside) => event_of_aside(aside),
+        OrderEvent::EndedBy(of) => RingEvent::OrderEndedBy { of: id_of(of) },
+        OrderEvent::Annotation(aside) => event_of_aside(aside),
     }
 }
 
@@ -289,20 +291,20 @@ fn event_of_answer(function: NameId, difference: u64) -> RingEvent<'static> {
 }
 
 #[cold]
-fn event_of_aside(aside: Aside) -> RingEvent<'static> {
+fn event_of_aside(aside: Annotation) -> RingEvent<'static> {
     match aside {
-        Aside::Signal(kind, to) => RingEvent::OrderSignal {
+        Annotation::Signal(kind, to) => RingEvent::OrderSignal {
             what: kind as u64,
             to: id_of(to),
         },
-        Aside::Traps(traps) => RingEvent::OrderTraps {
+        Annotation::Traps(traps) => RingEvent::OrderTraps {
             traps: traps.into(),
         },
-        Aside::Tried(Tried::Sent(sending), takes) => RingEvent::OrderTried {
+        Annotation::Tried(Tried::Sent(sending), takes) => RingEvent::OrderTried {
             label: label_of(sending),
             takes: takes.into(),
         },
-        Aside::Tried(Tried::Told(number), takes) => RingEvent::OrderTriedTold {
+        Annotation::Tried(Tried::SystemMessage(number), takes) => RingEvent::OrderTriedTold {
             number: number.into(),
             takes: takes.into(),
         },

@@ -8,7 +8,9 @@ use beamline_formats::ring::Shared;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::accesses::{Object, To};
-use super::super::super::{Access, Accesses, Message, Origin, Process, Signal, Step, Told, Trace};
+use super::super::super::{
+    Access, Accesses, Message, Origin, Process, Signal, Step, SystemMessage, Trace,
+};
 use super::super::{EndedAt, Ends, ExitCall, Run, Traps, Watch};
 
 /// What a process of a program does.
@@ -330,7 +332,7 @@ impl<'p> Machine<'p> {
 
     fn tell(&mut self, to: usize, of: usize, gone: bool, exit: bool) -> Message {
         self.told[to] += 1;
-        Message::Told(Told {
+        Message::SystemMessage(SystemMessage {
             number: self.told[to],
             of: Some(of),
             gone,
@@ -500,7 +502,7 @@ impl<'p> Machine<'p> {
                 .retain(|step| !matches!(step, Step::After { .. }));
             // How many others came before it is no choice.
             for step in &mut process.steps {
-                if let Step::Receive(Message::Told(told)) = step {
+                if let Step::Receive(Message::SystemMessage(told)) = step {
                     told.number = 1;
                 }
             }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::super::super::races::Known;
 use super::super::super::{Message, Signal, Step};
 use super::super::{EndedAt, Ends, Run};
-use super::{Analysis, At, Instead, Turn};
+use super::{Alternative, Analysis, At, Turn};
 
 /// An exit signal that ends its receiver, if that one does not trap exits.
 pub(super) struct Kill {
@@ -123,7 +123,7 @@ impl Analysis<'_> {
                     turns.push(Turn {
                         process,
                         step,
-                        instead: Instead::Ends(kill.signal),
+                        instead: Alternative::Ends(kill.signal),
                     });
                 }
             }
@@ -179,7 +179,7 @@ impl Analysis<'_> {
         let steps = &self.run.trace.processes[at.process].steps[..at.step];
         let begin = steps.iter().rposition(is_visible).map_or(0, |at| at + 1);
         let is_it = |signal| match message {
-            Message::Told(_) => self.causes.is_of_signal(at.process, message, signal),
+            Message::SystemMessage(_) => self.causes.is_of_signal(at.process, message, signal),
             Message::Sent { .. } => false,
         };
         let mut kills = fate.of_way((begin, at.step));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::races::{Causes, Signals};
-use super::super::super::{Access, Message, Step, Told};
+use super::super::super::{Access, Message, Step, SystemMessage};
 use super::super::{Ends, ExitCall, Run, Watch};
 
 /// The messages to each process, by who sent them or whose end they tell, in their order.
@@ -35,7 +35,7 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
                 let line = lines[*to].entry(Some(from)).or_default();
                 let is_later = |other: &Message| match other {
                     Message::Sent { number: other, .. } => *other > number,
-                    Message::Told(_) => false,
+                    Message::SystemMessage(_) => false,
                 };
                 let at = line.iter().position(is_later).unwrap_or(line.len());
                 line.insert(at, message);
@@ -62,7 +62,7 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
 /// not look any more.
 pub(super) struct Untold {
     pub(super) to: usize,
-    pub(super) told: Told,
+    pub(super) told: SystemMessage,
     /// The receive of its receiver, counted from 0, before which it must come.
     pub(super) until: Option<u32>,
     /// The call of `exit/2` that it comes of, or the access that found a process gone, if of one; else of the end of a process.
@@ -71,7 +71,7 @@ pub(super) struct Untold {
 
 impl Untold {
     pub(super) fn message(&self) -> Message {
-        Message::Told(self.told)
+        Message::SystemMessage(self.told)
     }
 
     /// The call of `exit/2` that it comes of, if of one.
@@ -92,7 +92,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
         let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
         let number = next.entry(to).or_insert_with(last);
         *number += 1;
-        let told = Told {
+        let told = SystemMessage {
             number: *number,
             of: Some(of),
             gone,
@@ -107,7 +107,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
         });
     };
     for ((to, whom, exit), mut limits) in watches(run) {
-        let is_of_end = |told: &&Told| {
+        let is_of_end = |told: &&SystemMessage| {
             let is_of_call = signals.messages.contains_key(&(to, told.number));
             told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
@@ -119,7 +119,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
         }
     }
     for ((to, whom), mut found) in found_gone(run) {
-        let tells_so = |told: &&Told| told.of == Some(whom) && told.gone && !told.exit;
+        let tells_so = |told: &&SystemMessage| told.of == Some(whom) && told.gone && !told.exit;
         let came = told(run, to).filter(tells_so).count();
         found.sort_by_key(|(until, _)| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
         for (until, number) in found.into_iter().skip(came) {
@@ -182,14 +182,17 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
         };
         let number = next.entry(to).or_insert_with(|| last().unwrap_or(0));
         *number += 1;
-        let told = Told {
+        let told = SystemMessage {
             number: *number,
             of,
             gone: true,
             exit: false,
             set: None,
         };
-        lines[to].entry(of).or_default().push(Message::Told(told));
+        lines[to]
+            .entry(of)
+            .or_default()
+            .push(Message::SystemMessage(told));
         causes.tells_gone(to, *number, known);
     }
 }
@@ -230,10 +233,10 @@ fn found_gone(run: &Run) -> FoundGone {
 }
 
 /// What a process was told by no process's message.
-fn told(run: &Run, process: usize) -> impl Iterator<Item = &Told> {
+fn told(run: &Run, process: usize) -> impl Iterator<Item = &SystemMessage> {
     let steps = run.trace.processes[process].steps.iter();
     steps.filter_map(|step| match step {
-        Step::Deliver(Message::Told(told)) => Some(told),
+        Step::Deliver(Message::SystemMessage(told)) => Some(told),
         _ => None,
     })
 }

@@ -6,19 +6,20 @@ use super::super::super::accesses::To;
 use super::super::super::races::join;
 use super::super::super::{Access, Message, Step, Trace};
 use super::super::choices::{Beginning, Choice, Choices, Did};
-use super::super::saw::{Made, Saw};
+use super::super::reads_from::{Made, Predecessors};
 use super::super::{Run, Watch};
 use super::kills::count;
-use super::{Analysis, Instead, Turn, places};
+use super::{Alternative, Analysis, Turn, places};
 
 impl Analysis<'_> {
     /// What a turn leads to: where the steps end that do not depend on the receive, or on the access that came first.
     pub(in super::super) fn ends(&self, turn: &Turn) -> Vec<usize> {
         let cut = match turn.instead {
-            Instead::TimesOut | Instead::Takes(_) | Instead::Ends(_) | Instead::GoesOn => {
-                (turn.process, turn.step)
-            }
-            Instead::Precedes(_, first, step) => (first.of, step),
+            Alternative::TimesOut
+            | Alternative::Takes(_)
+            | Alternative::Ends(_)
+            | Alternative::GoesOn => (turn.process, turn.step),
+            Alternative::Precedes(_, first, step) => (first.of, step),
         };
         let seen = &self.causes.seen;
         let after = |at, step: &Step| seen.after_step(at, step);
@@ -53,7 +54,7 @@ impl Analysis<'_> {
         let mut kept: Vec<Choice> = kept.collect();
         let mut reach = self.reach(ends, &is_left_out);
         match turn.instead {
-            Instead::GoesOn => {
+            Alternative::GoesOn => {
                 let steps = self.count_before(turn) + 1;
                 reach.retain(|(process, _)| *process != turn.process);
                 reach.push((turn.process, steps));
@@ -77,14 +78,14 @@ impl Analysis<'_> {
             .take_while(|(step, _)| *step < turn.step);
         let slot = (turn.process, before.count() as u32);
         let did = match turn.instead {
-            Instead::TimesOut => Did::TimedOut,
-            Instead::Takes(message) => self.would_do(turn, message),
-            Instead::Precedes(number, ..) => {
+            Alternative::TimesOut => Did::TimedOut,
+            Alternative::Takes(message) => self.would_do(turn, message),
+            Alternative::Precedes(number, ..) => {
                 let of = turn.process;
-                Did::Saw(self.saw_before(ends, Access { of, number }))
+                Did::Predecessors(self.saw_before(ends, Access { of, number }))
             }
-            Instead::Ends(signal) => Did::Ended(signal, self.count_before(turn)),
-            Instead::GoesOn => Did::WentOn(self.count_before(turn)),
+            Alternative::Ends(signal) => Did::Ended(signal, self.count_before(turn)),
+            Alternative::GoesOn => Did::WentOn(self.count_before(turn)),
         };
         choices.number(slot, did)
     }
@@ -102,7 +103,7 @@ impl Analysis<'_> {
     }
 
     /// What an access comes after that is made when each process has made its steps up to an end.
-    fn saw_before(&self, ends: &[usize], access: Access) -> Saw {
+    fn saw_before(&self, ends: &[usize], access: Access) -> Predecessors {
         let to = self.would_access(ends, access);
         self.made_by(ends).before(access.of, &to)
     }
@@ -176,9 +177,9 @@ impl Analysis<'_> {
             self.learn(turn.process, step, &mut clock);
         }
         let cause = match turn.instead {
-            Instead::Takes(message) => self.causes.of_cause(turn.process, message),
-            Instead::Ends(signal) => self.causes.of_signal(signal),
-            Instead::TimesOut | Instead::Precedes(..) | Instead::GoesOn => None,
+            Alternative::Takes(message) => self.causes.of_cause(turn.process, message),
+            Alternative::Ends(signal) => self.causes.of_signal(signal),
+            Alternative::TimesOut | Alternative::Precedes(..) | Alternative::GoesOn => None,
         };
         if let Some(cause) = cause {
             join(&mut clock, cause);
@@ -305,11 +306,11 @@ impl Analysis<'_> {
     fn last_steps(&self, turn: &Turn, ends: &[usize]) -> Vec<(usize, Step)> {
         let of = turn.process;
         match turn.instead {
-            Instead::TimesOut => vec![(of, Step::Timeout)],
-            Instead::Ends(signal) => vec![(of, Step::Exit(Some(signal)))],
-            Instead::GoesOn => Vec::new(),
-            Instead::Takes(message) => vec![(of, Step::Receive(message))],
-            Instead::Precedes(access, first, _) => {
+            Alternative::TimesOut => vec![(of, Step::Timeout)],
+            Alternative::Ends(signal) => vec![(of, Step::Exit(Some(signal)))],
+            Alternative::GoesOn => Vec::new(),
+            Alternative::Takes(message) => vec![(of, Step::Receive(message))],
+            Alternative::Precedes(access, first, _) => {
                 let second = Access { of, number: access };
                 let mut made = self.made_by(ends);
                 let mut steps = Vec::new();
@@ -369,8 +370,8 @@ pub(super) fn did(run: &Run, receiver: usize, nth: u32, message: Message) -> Did
 fn did_behind<'m>(before: impl Iterator<Item = &'m Message>, message: Message) -> Did {
     let told = match message {
         Message::Sent { from, number } => return Did::Took(from, number),
-        Message::Told(told) => told,
+        Message::SystemMessage(told) => told,
     };
-    let tells_so = |other: &&Message| matches!(other, Message::Told(other) if (other.of, other.gone) == (told.of, told.gone));
+    let tells_so = |other: &&Message| matches!(other, Message::SystemMessage(other) if (other.of, other.gone) == (told.of, told.gone));
     Did::Heard(told.of, told.gone, before.filter(tells_so).count() as u32)
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use beamline_orders::EndedAt;
 
-use super::{is_beyond, is_on, kept};
+use super::{is_on, kept, note_unexplored};
 use crate::process::order::turns;
 use crate::process::signal::ExitSignal;
 use crate::process::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor};
@@ -26,14 +26,15 @@ pub(in crate::process) struct Endings {
     refused_at: Option<u64>,
 }
 
-/// A signal of another process is about to end `p`: that process sent it with this access, or has ended where it is 0.
-pub(in crate::process) fn is_ended(p: &Process, by: Option<Pid>, access: u64) {
+/// Records that a signal of another process is about to end `p`: that process sent it with this access, or has ended
+/// where `access` is 0.
+pub(in crate::process) fn record_killed_by(p: &Process, by: Option<Pid>, access: u64) {
     if !is_on() || p.is_exiting() {
         return;
     }
     let at = p.place_of_end();
     if at == EndedAt::Elsewhere && !turns::are_given() {
-        is_beyond("exit signals to processes that compute for long");
+        note_unexplored("exit signals to processes that compute for long");
     }
     let has_time = p.receive_may_time_out() || p.endings(|endings| endings.has_time);
     let is_in_receive = matches!(at, EndedAt::Receive | EndedAt::BeforeReceive);
@@ -42,7 +43,7 @@ pub(in crate::process) fn is_ended(p: &Process, by: Option<Pid>, access: u64) {
     }
     match by.filter(|by| *by != p.pid()) {
         Some(by) => drop(kept(|kept| kept.ended.push((p.pid(), by, access, at)))),
-        None => is_beyond("exit signals of ports"),
+        None => note_unexplored("exit signals of ports"),
     }
 }
 
@@ -201,7 +202,7 @@ impl Process {
             return false;
         };
         self.exit_reason.set(RawTerm::NONE);
-        self.is_ended_by_signal(exit.from.pid(), exit.access);
+        self.record_killed_by(exit.from.pid(), exit.access);
         let reason = match exit.linked {
             false if exit.reason.term() == am::kill => Atom::term(am::killed),
             _ => self.heap.attach(exit.reason),

@@ -85,7 +85,7 @@ pub(crate) fn asks_info(
     touches.extend(has(Kind::Trapping).then(|| whether_trapping(of, Access::Read)));
     p.accesses_all(&touches)?;
     let is_nameless = kept(|kept| {
-        kept.is_told(of, &items, is_whole);
+        kept.record_info(of, &items, is_whole);
         kept.nameless.contains(&of)
     });
     // Who ends gives up its name first, and is gone for who sees that.
@@ -98,14 +98,16 @@ pub(crate) fn asks_info(
 }
 
 impl Kept {
-    fn is_told(&mut self, of: Pid, items: &[Atom], is_whole: bool) {
+    fn record_info(&mut self, of: Pid, items: &[Atom], is_whole: bool) {
         for item in items {
             match kind_of(*item) {
                 Kind::Set => {
                     self.settings.told.insert((of, *item));
                     self.has_set(of, *item);
                 }
-                Kind::Other if is_whole => self.is_beyond("process_info/1 of another process"),
+                Kind::Other if is_whole => {
+                    self.note_unexplored("process_info/1 of another process")
+                }
                 Kind::Other => self.is_beyond_of(*item),
                 Kind::Fixed | Kind::Name | Kind::Trapping => {}
             }
@@ -121,7 +123,7 @@ impl Kept {
     }
 
     fn is_beyond_of(&mut self, item: Atom) {
-        self.is_beyond(&format!(
+        self.note_unexplored(&format!(
             "process_info(_, {}) of another process",
             item.name()
         ));

@@ -15,7 +15,7 @@ use beamline_formats::ring::Touch;
 use beamline_orders::{EndedAt, Ends};
 use parking_lot::Mutex;
 
-use super::Told;
+use super::OrderEvent;
 use crate::hash::{HashMap, HashSet};
 use crate::process::refs::RefNumbers;
 use crate::process::{Process, init_pid, lookup, table};
@@ -24,7 +24,7 @@ use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
 pub(crate) use aliases::gives_up_alias;
 pub(in crate::process) use aliases::sends_through;
-pub(in crate::process) use endings::{Endings, is_ended};
+pub(in crate::process) use endings::{Endings, record_killed_by};
 pub(in crate::process) use info::gives_up_names;
 pub(crate) use info::{Info, asks_info, sets};
 pub(crate) use timers::{
@@ -64,7 +64,7 @@ pub(crate) struct Kept {
     /// The process that makes the call.
     pub(crate) main: Option<Pid>,
     /// The steps, in the order in which they were told.
-    pub(crate) told: Vec<(Pid, Told)>,
+    pub(crate) told: Vec<(Pid, OrderEvent)>,
     /// Accesses to what processes share: how many of the steps come before, by whom, how, to which object and part of it.
     pub(crate) accesses: Vec<(usize, Pid, Touch, u64, u64)>,
     /// Who sent to whom.
@@ -146,8 +146,8 @@ pub(crate) fn is_endless() -> bool {
     STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX
 }
 
-/// The process that is about to do what the command asks for is to wait for a run.
-pub(crate) fn is_to_wait() {
+/// Holds the process that is about to do what the command asks for, until a run is asked for.
+pub(crate) fn hold_program_for_run() {
     IS_WHOLE.store(true, Ordering::Relaxed);
 }
 
@@ -222,24 +222,24 @@ pub(crate) fn each_resting(mut with: impl FnMut(&Process)) {
 }
 
 /// A step.
-pub(crate) fn tell(pid: Pid, told: Told) {
+pub(crate) fn tell(pid: Pid, told: OrderEvent) {
     STEPS.fetch_add(1, Ordering::Relaxed);
     kept(|kept| {
         match told {
-            Told::Spawn(child) => drop(kept.alive.insert(child)),
-            Told::Exit => drop(kept.alive.remove(&pid)),
-            Told::Notice { .. } => *kept.notices.entry(pid).or_default() += 1,
+            OrderEvent::Spawn(child) => drop(kept.alive.insert(child)),
+            OrderEvent::Exit => drop(kept.alive.remove(&pid)),
+            OrderEvent::Notice { .. } => *kept.notices.entry(pid).or_default() += 1,
             // What a run is told by the machine is the same in each run.
-            Told::Answer { .. }
-            | Told::AnswerTerm { .. }
-            | Told::Content { .. }
-            | Told::Bytes(_)
-            | Told::Lost(_)
-            | Told::Heard(..)
-            | Told::Collect { .. }
-            | Told::EndedBy(_)
-            | Told::Aside(_)
-            | Told::Spent(_) => return,
+            OrderEvent::Answer { .. }
+            | OrderEvent::AnswerTerm { .. }
+            | OrderEvent::Content { .. }
+            | OrderEvent::Bytes(_)
+            | OrderEvent::Lost(_)
+            | OrderEvent::Heard(..)
+            | OrderEvent::Collect { .. }
+            | OrderEvent::EndedBy(_)
+            | OrderEvent::Annotation(_)
+            | OrderEvent::Spent(_) => return,
             _ => {}
         }
         kept.told.push((pid, told));
@@ -288,7 +288,7 @@ pub(in crate::process) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
         Some(_) => halt::request(1),
         None => {
             if how != Atom::new("stop") {
-                is_beyond("what comes after a restart of the emulator");
+                note_unexplored("what comes after a restart of the emulator");
             }
             halt::request(0);
         }
@@ -348,8 +348,9 @@ pub(in crate::process) fn ends(p: &Process) {
     kept(|kept| kept.exits.push((p.pid(), reason)));
 }
 
-/// A process goes another way than the prefix: with its last receive of it, for which it had all (`refuses`), or elsewhere.
-pub(in crate::process) fn goes_astray(pid: Pid, refuses: bool, line: String) {
+/// Records that a process leaves the prefix, and ends the run: with its last receive of it, for which it had all
+/// (`refuses`), or elsewhere.
+pub(in crate::process) fn record_divergence(pid: Pid, refuses: bool, line: String) {
     kept(|kept| {
         kept.astray.get_or_insert(line);
         kept.refuses = kept.refuses.or(refuses.then_some(pid));
@@ -358,15 +359,15 @@ pub(in crate::process) fn goes_astray(pid: Pid, refuses: bool, line: String) {
 }
 
 impl Kept {
-    /// Something has happened that is not turned around.
-    pub(in crate::process) fn is_beyond(&mut self, what: &str) {
+    /// Notes nondeterminism of a kind that is not explored.
+    pub(in crate::process) fn note_unexplored(&mut self, what: &str) {
         if !self.beyond.iter().any(|known| known == what) {
             self.beyond.push(what.to_owned());
         }
     }
 }
 
-/// Something happens that is not turned around.
-pub(crate) fn is_beyond(what: &str) {
-    kept(|kept| kept.is_beyond(what));
+/// Notes nondeterminism of a kind that is not explored: the answer is then not all there are.
+pub(crate) fn note_unexplored(what: &str) {
+    kept(|kept| kept.note_unexplored(what));
 }

@@ -7,7 +7,7 @@
 use beamline_orders::LEFT_OUT;
 
 use super::watches::{Watch, end_of, looks_for, watches};
-use super::{born, is_beyond, is_on, kept};
+use super::{born, is_on, kept, note_unexplored};
 use crate::process::order::access::Access;
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{Named, look_for, name_of};
@@ -39,10 +39,10 @@ const LATER: &str = "timers that go off later";
 /// `p` is about to start a timer.
 ///
 /// # Errors
-/// As [`Process::unless_it_ends`].
+/// As [`Process::yield_if_killed_first`].
 pub(crate) fn may_start_timer(p: &Process) -> Result<(), Control<'static>> {
     match is_on() {
-        true => p.unless_it_ends(),
+        true => p.yield_if_killed_first(),
         false => Ok(()),
     }
 }
@@ -224,6 +224,6 @@ pub(crate) fn tell_timers_left() {
     };
     let is_left = |timer: &Timer| !timer.has_ended && may_have_receiver(timer.receiver);
     if kept(|kept| kept.timers.iter().any(is_left)) == Some(true) {
-        is_beyond(LATER);
+        note_unexplored(LATER);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn is_to_trap(p: &Process, traps: bool) -> Result<(), Control<'static
         return Ok(());
     }
     if !is_on() {
-        return p.unless_it_ends();
+        return p.yield_if_killed_first();
     }
     p.accesses(whether_trapping(p.pid(), Access::Write))?;
     let access = p.accesses_made();

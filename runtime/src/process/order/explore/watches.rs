@@ -7,7 +7,7 @@ use beamline_orders::Ends;
 
 use super::timers::is_about_to_go_off;
 use super::traps::whether_trapping;
-use super::{Kept, is_beyond, is_on, is_timer, kept};
+use super::{Kept, is_on, is_timer, kept, note_unexplored};
 use crate::process::order::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
 use crate::process::refs::RefNumbers;
 use crate::process::registry::whether_named;
@@ -102,7 +102,7 @@ pub(super) fn asks_behind_an_exit(p: &Process, of: Pid) -> bool {
     });
     let may_end = may_end == Some(true);
     if may_end {
-        is_beyond("whether processes are alive that get exit signals");
+        note_unexplored("whether processes are alive that get exit signals");
     }
     may_end
 }
@@ -331,7 +331,7 @@ pub(crate) fn keeps_word(p: &Process, reference: Term<'_>) {
         of.is_some_and(|of| numbers(of).is_some() && numbers(of) == numbers(reference))
     };
     if p.mailbox.messages().any(|it| is_of_it(it.term())) {
-        is_beyond("what monitors have told that are given up without the option flush");
+        note_unexplored("what monitors have told that are given up without the option flush");
     }
 }
 

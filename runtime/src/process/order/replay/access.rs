@@ -7,10 +7,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_orders::{Access, Message, Signal, Step as Recorded, Told, Trace};
+use beamline_orders::{Access, Message, Signal, Step as Recorded, SystemMessage, Trace};
 use parking_lot::Mutex;
 
-use super::{Follows, Plan, plan};
+use super::{Plan, ReplayState, plan};
 use crate::process::order::explore;
 use crate::process::shared::lookup;
 use crate::process::{Control, Process};
@@ -50,7 +50,10 @@ impl All {
                         left += 1;
                     }
                     Recorded::Accesses(number) => known[at] = known[at].max(*number),
-                    Recorded::Deliver(Message::Told(Told { of: Some(of), .. }))
+                    Recorded::Deliver(Message::SystemMessage(SystemMessage {
+                        of: Some(of),
+                        ..
+                    }))
                     | Recorded::Exit(Some(Signal::End(of))) => tells_end[*of] = true,
                     _ => {}
                 }
@@ -80,8 +83,8 @@ impl All {
     }
 
     /// Those of the process at a place, with these steps.
-    pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> Own {
-        let mut own = Own::new(steps);
+    pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> AccessCursor {
+        let mut own = AccessCursor::new(steps);
         own.left = if explore::is_on() {
             self.known[process]
         } else {
@@ -141,7 +144,7 @@ impl All {
 }
 
 /// The accesses of a process that follows a recorded one.
-pub(super) struct Own {
+pub(super) struct AccessCursor {
     /// Those that come after others, and which, the next one first.
     after: Vec<(u64, Access)>,
     next: usize,
@@ -153,8 +156,8 @@ pub(super) struct Own {
     waits: Option<Waits>,
 }
 
-impl Own {
-    fn new(steps: &[Recorded]) -> Own {
+impl AccessCursor {
+    fn new(steps: &[Recorded]) -> AccessCursor {
         let mut after = Vec::new();
         let (mut told, mut before_exit) = (0, None);
         for step in steps {
@@ -168,7 +171,7 @@ impl Own {
                 _ => {}
             }
         }
-        Own {
+        AccessCursor {
             after,
             next: 0,
             before_exit,
@@ -208,7 +211,7 @@ impl Own {
     }
 }
 
-impl Drop for Follows {
+impl Drop for ReplayState {
     /// Nobody waits for what it has not accessed, nor for its steps.
     fn drop(&mut self) {
         if let Some(plan) = plan() {
@@ -284,7 +287,7 @@ impl Process {
     /// It has made its access of this number.
     pub(in crate::process) fn follow_access(&self, number: u64) {
         let Some(plan) = plan() else { return };
-        plan.has_moved();
+        plan.count_progress();
         let Some(mut follows) = self.follows() else {
             return;
         };

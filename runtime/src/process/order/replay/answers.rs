@@ -1,8 +1,8 @@
 //! The answers of native functions in a replay, and the messages from outside: those of the recorded run.
 
-use beamline_orders::{Message, Step as Recorded, Told, Trace, Value};
+use beamline_orders::{Message, Step as Recorded, SystemMessage, Trace, Value};
 
-use super::{Follows, Plan, plan};
+use super::{Plan, ReplayState, plan};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::order::answer::{Native, WRITTEN};
@@ -38,7 +38,7 @@ pub(super) fn tells_contents(trace: &Trace) -> bool {
 impl Plan {
     /// The message that is due, if it came from outside in the recorded run.
     pub(super) fn said_outside(&self, receiver: usize, due: &Message) -> Option<HeapMessage> {
-        let Message::Told(Told { number, .. }) = due else {
+        let Message::SystemMessage(SystemMessage { number, .. }) = due else {
             return None;
         };
         let bytes = self.contents.get(&(receiver, *number))?;
@@ -48,7 +48,7 @@ impl Plan {
     }
 
     /// Whether this message to `receiver` came from outside in the recorded run.
-    pub(super) fn has_content(&self, receiver: usize, told: &Told) -> bool {
+    pub(super) fn has_content(&self, receiver: usize, told: &SystemMessage) -> bool {
         self.contents.contains_key(&(receiver, told.number))
     }
 
@@ -60,7 +60,10 @@ impl Plan {
 }
 
 fn tells_of_process(due: &Message) -> bool {
-    matches!(due, Message::Told(Told { of: Some(_), .. }))
+    matches!(
+        due,
+        Message::SystemMessage(SystemMessage { of: Some(_), .. })
+    )
 }
 
 /// Whether answers to requests that processes make of each other are recorded as messages from outside. An exploration
@@ -69,7 +72,7 @@ pub(in crate::process) fn records_answers() -> bool {
     order::is_asked() && !explore::is_on() && plan().is_none_or(Plan::has_contents)
 }
 
-impl Follows {
+impl ReplayState {
     /// The message from outside that is due, with this content. An answer of a process comes when it has answered.
     pub(super) fn take_outside(
         &mut self,
@@ -120,7 +123,7 @@ impl Process {
         let steps = follows.steps(plan);
         follows.cursor.go_on(steps);
         drop(follows);
-        plan.has_moved();
+        plan.count_progress();
         self.stops_behind();
         Some(term)
     }
@@ -137,7 +140,7 @@ impl Process {
         let waits = is_due && follows.answer(plan, native).is_some();
         drop(follows);
         if waits {
-            self.looks_at_held();
+            self.wake_if_held_is_due();
         }
         waits.then_some(Control::Wait)
     }
@@ -168,7 +171,7 @@ impl Process {
         let steps = follows.steps(plan);
         follows.cursor.go_on(steps);
         drop(follows);
-        plan.has_moved();
+        plan.count_progress();
         self.stops_behind();
         Some(*value == Value::Term(bytes.into()))
     }
@@ -193,7 +196,7 @@ pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
 }
 
 /// `native` has given `p` an answer that was not recorded here. The prefixes of explorations have no answers.
-pub(in crate::process) fn is_answered(p: &Process, native: &Native) {
+pub(in crate::process) fn note_unrecorded_answer(p: &Process, native: &Native) {
     if explore::is_on() {
         return;
     }

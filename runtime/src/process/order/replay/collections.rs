@@ -4,7 +4,7 @@
 
 use beamline_orders::Step as Recorded;
 
-use super::{Follows, Plan, plan};
+use super::{Plan, ReplayState, plan};
 use crate::process::{Control, Exiting, Process, order};
 
 /// How many there are among these steps.
@@ -18,7 +18,7 @@ pub(super) fn is_collection(step: &Recorded) -> bool {
     matches!(step, Recorded::Collect { .. })
 }
 
-impl Follows {
+impl ReplayState {
     /// Whether it has made the accesses that were told right before this step: a call makes its access before it leaves for
     /// a dirty scheduler, and is charged for when it is back.
     fn has_made_accesses_before(&self, plan: &Plan, step: usize) -> bool {
@@ -61,7 +61,7 @@ impl Process {
         let reductions = self.reductions() + 1;
         let collects = order::is_followed() && self.has_come_to_collection(reductions);
         if collects {
-            self.looks_at_held();
+            self.wake_if_held_is_due();
         }
         collects.then_some(Control::Wait)
     }
@@ -94,10 +94,10 @@ impl Process {
                     || reductions <= self.reductions()
                         && follows.has_made_accesses_before(plan, follows.cursor.delivery()) =>
             {
-                follows.cursor.has_come(steps);
+                follows.cursor.advance_delivery(steps);
                 follows.collections -= 1;
                 drop(follows);
-                plan.has_moved();
+                plan.count_progress();
                 Some(major)
             }
             _ => None,

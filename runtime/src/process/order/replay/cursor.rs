@@ -11,7 +11,7 @@ use crate::term::Atom;
 
 /// What a receive does that has looked at all messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ReceiveVerdict {
     /// What it always does.
     Free,
     /// It waits for a message that came before its next step, and has not come.
@@ -98,8 +98,8 @@ impl Cursor {
         due.filter(|due| !matches!(due, Recorded::Deliver(_)))
     }
 
-    /// The signal has come.
-    pub(super) fn has_come(&mut self, steps: &[Recorded]) {
+    /// The signal that was due has come: goes on to the next delivery.
+    pub(super) fn advance_delivery(&mut self, steps: &[Recorded]) {
         self.delivery = next_delivery(steps, self.delivery + 1);
     }
 
@@ -145,15 +145,15 @@ impl Cursor {
         is_receive && self.due(steps).is_none() && next_own(steps, self.step + 1) == steps.len()
     }
 
-    pub(super) fn turn(&self, steps: &[Recorded]) -> Turn {
+    pub(super) fn turn(&self, steps: &[Recorded]) -> ReceiveVerdict {
         if self.due(steps).is_some() {
-            return Turn::Due;
+            return ReceiveVerdict::Due;
         }
         match self.next(steps) {
-            None => Turn::Free,
-            Some(Recorded::Timeout) => Turn::Timeout,
+            None => ReceiveVerdict::Free,
+            Some(Recorded::Timeout) => ReceiveVerdict::Timeout,
             // A message that is to be received is in the queue, or is wrong; and who is to end ends by a signal.
-            Some(_) => Turn::Wait,
+            Some(_) => ReceiveVerdict::Wait,
         }
     }
 

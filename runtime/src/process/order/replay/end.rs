@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use beamline_orders::{Step as Recorded, Trace};
 use parking_lot::Mutex;
 
-use super::{Follows, Plan, plan};
+use super::{Plan, ReplayState, plan};
 use crate::process::order::answer::HALTS;
 use crate::process::shared::lookup;
 use crate::process::{Control, Process};
@@ -55,7 +55,7 @@ impl End {
 /// Only who halts the emulator has a step to make.
 const LAST: usize = 1;
 
-impl Follows {
+impl ReplayState {
     /// It begins: whether it has steps to make before the end.
     pub(super) fn works(&mut self, plan: &Plan) {
         self.is_at_work = plan.end.is_known && !self.is_over(plan);

@@ -39,7 +39,7 @@ impl Held {
         self.next += 1;
         let sender = match source {
             Source::Sent(sending) => plan.index(sending.from).map(|from| (from, sending.number)),
-            Source::Timer(_) | Source::Told { .. } => None,
+            Source::Timer(_) | Source::SystemMessage { .. } => None,
         };
         match sender {
             Some(sender) => drop(self.sent.insert(sender, at)),
@@ -80,7 +80,7 @@ impl Held {
                 let at = self.sent.remove(&(*from, *number))?;
                 self.all.remove(&at)
             }
-            Message::Told(_) => {
+            Message::SystemMessage(_) => {
                 self.take_other(|source, signal| !signal.is_from_outside() && plan.is(due, source))
             }
         }
@@ -90,7 +90,7 @@ impl Held {
     pub(super) fn get(&self, plan: &Plan, due: &Message) -> Option<&(Source, Signal)> {
         match due {
             Message::Sent { from, number } => self.all.get(self.sent.get(&(*from, *number))?),
-            Message::Told(_) => {
+            Message::SystemMessage(_) => {
                 let mut others = self.others();
                 others.find(|(source, signal)| !signal.is_from_outside() && plan.is(due, source))
             }
@@ -107,7 +107,7 @@ impl Held {
         let is_it =
             |source: &Source, signal: &Signal| signal.is_from_outside() && plan.is(due, source);
         match self.take_other(is_it)? {
-            (Source::Told { of, .. }, _) => of,
+            (Source::SystemMessage { of, .. }, _) => of,
             _ => None,
         }
     }

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_orders::{
     Halt, Message, Origin, Request, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
-    Told, Trace, UNFOLLOWED,
+    SystemMessage, Trace, UNFOLLOWED,
 };
 use beamline_settings::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -42,8 +42,8 @@ use crate::process::{Control, Exiting, Process, Signal, exists, order};
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
-pub(in crate::process) use answers::{is_answered, reads_another, records_answers};
-use cursor::{Cursor, Turn};
+pub(in crate::process) use answers::{note_unrecorded_answer, reads_another, records_answers};
+use cursor::{Cursor, ReceiveVerdict};
 use held::Held;
 use identities::Identities;
 pub(crate) use identities::last_port;
@@ -86,7 +86,7 @@ fn plan() -> Option<&'static Plan> {
     PLAN.get()
 }
 
-/// Follows the run that the environment asks for, if it does and no emulator of the command has begun to: before the
+/// ReplayState the run that the environment asks for, if it does and no emulator of the command has begun to: before the
 /// first process is made.
 ///
 /// # Errors
@@ -112,7 +112,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
+/// ReplayState these steps from now on: those of processes that are there already as well. Without a watch: who runs the
 /// processes asks [`Process::unfinished`].
 pub(crate) fn follow(trace: Trace) {
     let _ = PLAN.set(Plan::new(trace, false, None));
@@ -141,7 +141,8 @@ pub(crate) fn is_stuck(stuck_of: impl Fn(Pid) -> Option<bool>) -> bool {
 pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     let plan = plan()?;
     let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
-    let is_of_timer = |due: &Message| matches!(due, Message::Told(Told { of: None, .. }));
+    let is_of_timer =
+        |due: &Message| matches!(due, Message::SystemMessage(SystemMessage { of: None, .. }));
     Some(
         !follows
             .cursor
@@ -157,7 +158,7 @@ pub(crate) fn lacks_accesses() -> bool {
 
 /// What a message tells that no process has sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Word {
+pub(crate) enum SystemNotice {
     /// The end of a process, to which it is linked.
     Exit(Pid),
     /// The end of a process that it monitors, if it is one and there was one, with the reference of this number.
@@ -167,9 +168,9 @@ pub(crate) enum Word {
 }
 
 /// What a process follows.
-pub(in crate::process) struct Follows {
+pub(in crate::process) struct ReplayState {
     cursor: Cursor,
-    accesses: access::Own,
+    accesses: access::AccessCursor,
     /// What the recorded process spent by its end, if it is told.
     spent: Option<Spent>,
     /// The signal that ended it, if it is told.
@@ -210,7 +211,7 @@ pub(crate) fn begins_as_root(p: &Process) {
 impl Plan {
     fn begin(&'static self, p: &Process, index: usize) {
         self.indexes.write().insert(p.pid(), index);
-        let mut follows = Follows {
+        let mut follows = ReplayState {
             cursor: Cursor::new(&self.trace, index),
             accesses: self.accesses.own(index, &self.trace.processes[index].steps),
             spent: spent::of(&self.trace.processes[index].steps),
@@ -268,7 +269,7 @@ impl Plan {
             (Message::Sent { from, number }, Source::Sent(sending)) => {
                 sending.number == *number && self.index(sending.from) == Some(*from)
             }
-            (Message::Told(told), Source::Timer(timer)) => match told.set.map(Set::what) {
+            (Message::SystemMessage(told), Source::Timer(timer)) => match told.set.map(Set::what) {
                 Some(Setting::Timer { by, number }) => {
                     number == timer.number && self.index(timer.by) == Some(by)
                 }
@@ -276,8 +277,8 @@ impl Plan {
                 None => told.of.is_none() && !told.exit,
             },
             (
-                Message::Told(told),
-                Source::Told {
+                Message::SystemMessage(told),
+                Source::SystemMessage {
                     of,
                     is_gone,
                     is_exit,
@@ -296,8 +297,8 @@ impl Plan {
                     told.exit == *is_exit && is_of
                 }
             },
-            (Message::Sent { .. }, Source::Timer(_) | Source::Told { .. })
-            | (Message::Told(_), Source::Sent(_)) => false,
+            (Message::Sent { .. }, Source::Timer(_) | Source::SystemMessage { .. })
+            | (Message::SystemMessage(_), Source::Sent(_)) => false,
         }
     }
 
@@ -335,12 +336,12 @@ impl Plan {
         })
     }
 
-    fn has_moved(&self) {
+    fn count_progress(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Follows {
+impl ReplayState {
     fn steps(&self, plan: &'static Plan) -> &'static [Recorded] {
         &plan.trace.processes[self.cursor.process].steps
     }
@@ -357,7 +358,7 @@ impl Follows {
         }
         if let Some(due) = self.cursor.due_signal(steps) {
             let signal = self.held.take_signal(plan, due)?;
-            self.cursor.has_come(steps);
+            self.cursor.advance_delivery(steps);
             return Some(signal);
         }
         if let Some(due) = self.cursor.due(steps) {
@@ -373,8 +374,8 @@ impl Follows {
     }
 }
 
-impl Follows {
-    /// Whether there may be something for [`Follows::take_due`].
+impl ReplayState {
+    /// Whether there may be something for [`ReplayState::take_due`].
     fn may_take(&self, plan: &'static Plan) -> bool {
         if let Some(due) = self.cursor.due_signal(self.steps(plan)) {
             return collections::is_collection(due) || self.held.has_signal(plan, due);
@@ -393,7 +394,7 @@ impl Follows {
     fn tell_input(&self, due: &Message) -> Option<Signal> {
         let is_of_nobody = matches!(
             due,
-            Message::Told(Told {
+            Message::SystemMessage(SystemMessage {
                 of: None,
                 gone: false,
                 set: None,
@@ -409,7 +410,9 @@ impl Plan {
     /// The signal, with the reason that the recorded process was told: that of who is gone already is another one. An exit
     /// signal was a message, although the process may not trap exits yet.
     fn corrected(&self, recorded: &Message, source: Source, signal: Signal) -> Signal {
-        let (Message::Told(Told { gone, .. }), Source::Told { of, .. }) = (recorded, source) else {
+        let (Message::SystemMessage(SystemMessage { gone, .. }), Source::SystemMessage { of, .. }) =
+            (recorded, source)
+        else {
             return signal;
         };
         match signal {
@@ -562,25 +565,25 @@ impl Process {
             return false;
         }
         if explore::is_on() && self.awaits_end() {
-            self.looks_at_held();
+            self.wake_if_held_is_due();
         }
         let waits = order::is_followed()
             && match self.turn() {
-                Turn::Due => true,
-                Turn::Wait => !by_error(),
-                Turn::Free | Turn::Timeout => false,
+                ReceiveVerdict::Due => true,
+                ReceiveVerdict::Wait => !by_error(),
+                ReceiveVerdict::Free | ReceiveVerdict::Timeout => false,
             };
         waits || explore::is_on() && self.waits_for_its_end()
     }
 
     /// Whether its receive timed out in the recorded run.
     pub(in crate::process) fn follows_timeout(&self) -> bool {
-        order::is_followed() && self.turn() == Turn::Timeout
+        order::is_followed() && self.turn() == ReceiveVerdict::Timeout
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> ReceiveVerdict {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
-            return Turn::Free;
+            return ReceiveVerdict::Free;
         };
         follows.cursor.turn(follows.steps(plan))
     }
@@ -598,19 +601,19 @@ impl Process {
         order::is_followed() && !explore::is_on() && self.has_steps_to_follow()
     }
 
-    /// A built-in function is about to give up what tells of the end of `of`, or, with [`Word::Any`], what no process
+    /// A built-in function is about to give up what tells of the end of `of`, or, with [`SystemNotice::Any`], what no process
     /// sends: whether the recorded process had been told before. Then it is to try again later.
     pub(crate) fn is_to_hear(
         &self,
-        word: impl FnOnce(&Process) -> Option<Word>,
+        word: impl FnOnce(&Process) -> Option<SystemNotice>,
     ) -> Option<Control<'static>> {
         if !order::is_followed() {
             return None;
         }
         let (pid, exit, monitor) = match word(self)? {
-            Word::Exit(pid) => (Some(pid), true, None),
-            Word::Down(pid, monitor) => (pid, false, monitor),
-            Word::Any => (None, false, None),
+            SystemNotice::Exit(pid) => (Some(pid), true, None),
+            SystemNotice::Down(pid, monitor) => (pid, false, monitor),
+            SystemNotice::Any => (None, false, None),
         };
         let (plan, follows) = (plan()?, self.follows()?);
         let (me, of) = (follows.cursor.process, pid.and_then(|pid| plan.index(pid)));
@@ -619,8 +622,8 @@ impl Process {
         let tells = |due: &Message| match due {
             Message::Sent { .. } => false,
             // An answer of that process.
-            Message::Told(told) if pid.is_some() && plan.has_content(me, told) => false,
-            Message::Told(told) => match told.set.map(Set::what) {
+            Message::SystemMessage(told) if pid.is_some() && plan.has_content(me, told) => false,
+            Message::SystemMessage(told) => match told.set.map(Set::what) {
                 Some(Setting::Monitor(number)) => monitor == Some(number),
                 _ => {
                     told.of == of
@@ -636,13 +639,13 @@ impl Process {
             .any(tells);
         drop(follows);
         if is_due {
-            self.looks_at_held();
+            self.wake_if_held_is_due();
         }
         is_due.then_some(Control::Wait)
     }
 
-    /// It is about to wait: if something has come before its turn, and this has come now, it looks again.
-    pub(in crate::process) fn looks_at_held(&self) {
+    /// Has a process that is about to wait look at its messages again, if one that was held until its turn is due by now.
+    pub(in crate::process) fn wake_if_held_is_due(&self) {
         if let (Some(plan), Some(follows)) = (plan(), self.follows())
             && follows.may_take(plan)
         {
@@ -668,7 +671,7 @@ impl Process {
             .map(|mut follows| follows.cursor.make(plan, step));
         match made {
             Some(Err(expected)) => self.differs(plan, &expected, &step.to_string()),
-            _ => plan.has_moved(),
+            _ => plan.count_progress(),
         }
         self.stops_behind();
     }
@@ -678,7 +681,7 @@ impl Process {
         if let (Some(plan), Some(mut follows)) = (plan(), self.follows())
             && follows.cursor.deliver(plan, &source, at)
         {
-            plan.has_moved();
+            plan.count_progress();
         }
         self.stops_behind_delivery(&source);
     }
@@ -699,7 +702,7 @@ impl Process {
                 };
                 self.differs(plan, &expected, &came);
             }
-            _ => plan.has_moved(),
+            _ => plan.count_progress(),
         }
         self.stops_behind();
     }
@@ -743,7 +746,7 @@ impl Process {
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");
         if explore::is_on() {
-            return explore::goes_astray(self.pid(), refuses, line);
+            return explore::record_divergence(self.pid(), refuses, line);
         }
         plan.cannot_follow(&[format!("{line}; {}", self.place())]);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use beamline_formats::name::thousands;
 use beamline_orders::{Signal as ExitSignal, Spent, Step as Recorded};
 
-use super::{Follows, Plan, plan};
+use super::{Plan, ReplayState, plan};
 use crate::process::signal::ExitSignal as Exit;
 use crate::process::{Process, Signal, order};
 use crate::sys::stderr::complain;
@@ -43,7 +43,7 @@ impl Now {
     }
 }
 
-impl Follows {
+impl ReplayState {
     /// Is it the signal that ended the recorded process, if one is told?
     fn is_end(&self, plan: &'static Plan, exit: &Exit) -> bool {
         self.ended_by.is_some_and(|by| plan.is_signal(by, exit))
@@ -80,7 +80,7 @@ impl Last {
     }
 }
 
-impl Follows {
+impl ReplayState {
     /// Which signal is to end it now, if one is.
     fn last(&self, plan: &'static Plan, now: &Now) -> Option<Last> {
         let is_last = self.has_made_all(plan) && now.may_be_last(self.spent);

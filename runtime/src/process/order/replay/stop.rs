@@ -101,7 +101,7 @@ pub(crate) fn tell_missed() {
 /// What is shown of a process that stands still.
 pub(crate) struct Standing {
     /// It is the one that made the replay stop.
-    pub(crate) has_come: bool,
+    pub(crate) advance_delivery: bool,
     /// Its reference, and what reports call it.
     pub(crate) name: Option<(String, Option<String>)>,
     /// Messages that have come before their turn.
@@ -148,9 +148,9 @@ impl Process {
     pub(crate) fn standing(&self) -> Standing {
         let (plan, follows) = (plan(), self.follows());
         let (Some(plan), Some(follows)) = (plan, follows) else {
-            let (has_come, name, held) = (false, None, 0);
+            let (advance_delivery, name, held) = (false, None, 0);
             return Standing {
-                has_come,
+                advance_delivery,
                 name,
                 held,
             };
@@ -158,7 +158,7 @@ impl Process {
         let me = follows.cursor.process;
         let known_as = plan.trace.processes[me].known_as.clone();
         Standing {
-            has_come: plan.stops_at(|at| at.process() == me),
+            advance_delivery: plan.stops_at(|at| at.process() == me),
             name: Some((plan.trace.name(me), known_as)),
             held: follows.held.len(),
         }
@@ -242,10 +242,10 @@ impl Process {
         let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
             return;
         };
-        if let Source::Timer(_) | Source::Told { .. } = source {
+        if let Source::Timer(_) | Source::SystemMessage { .. } = source {
             follows.cursor.told += 1;
             let (to, number) = (follows.cursor.process, follows.cursor.told);
-            if plan.stops_at(|at| at == Stop::Told { to, number }) {
+            if plan.stops_at(|at| at == Stop::SystemMessage { to, number }) {
                 stop();
             }
         }

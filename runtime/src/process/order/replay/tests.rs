@@ -31,7 +31,7 @@ impl Plan {
         Cursor::new(&self.trace, process)
     }
 
-    fn turn_of(&self, cursor: &Cursor) -> Turn {
+    fn turn_of(&self, cursor: &Cursor) -> ReceiveVerdict {
         cursor.turn(&self.trace.processes[cursor.process].steps)
     }
 
@@ -46,7 +46,7 @@ fn without_a_log_a_process_is_traced_and_runs_free() {
     let plan = plan("{p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3)]}");
     let mut cursor = plan.cursor(1);
     assert!(cursor.is_over());
-    assert_eq!(plan.turn_of(&cursor), Turn::Free);
+    assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Free);
     assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
     assert_eq!(cursor.make(&plan, Step::Exit), Ok(()));
 }
@@ -69,15 +69,15 @@ fn a_message_waits_for_its_turn() {
     let plan = plan(FIGURE);
     let mut cursor = plan.cursor(1);
     let (l1, l2) = (sent(0, 1), sent(2, 1));
-    assert_eq!(plan.turn_of(&cursor), Turn::Due);
+    assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Due);
     assert!(!plan.is(cursor.due(&plan.trace.processes[1].steps).expect("l1"), &l2));
     assert!(cursor.deliver(&plan, &l1, 0));
     // The next one is due behind the next step only.
     assert_eq!(cursor.due(&plan.trace.processes[1].steps), None);
-    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Wait);
     assert!(plan.receive(&mut cursor, 0));
     assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
-    assert_eq!(plan.turn_of(&cursor), Turn::Due);
+    assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Due);
     assert!(cursor.deliver(&plan, &l2, 0));
     assert!(plan.receive(&mut cursor, 0));
 }
@@ -99,7 +99,7 @@ fn an_exit_signal_and_the_message_of_a_monitor_are_two_messages() {
     // It has ended before it was monitored, unlike in the recorded run: the monitor's message comes first.
     let of = Some(PIDS[1]);
     let (exit, down) = [(true, false), (false, true)]
-        .map(|(is_exit, is_gone)| Source::Told {
+        .map(|(is_exit, is_gone)| Source::SystemMessage {
             of,
             is_gone,
             is_exit,
@@ -146,11 +146,11 @@ fn a_receive_times_out_where_it_did() {
     let plan = plan("{p0, [spawn(p0.1), timeout, send(l0:1), exit]}");
     let mut cursor = plan.cursor(0);
     assert_eq!(cursor.make(&plan, Step::Spawn(PIDS[1])), Ok(()));
-    assert_eq!(plan.turn_of(&cursor), Turn::Timeout);
+    assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Timeout);
     assert_eq!(cursor.make(&plan, Step::Timeout), Ok(()));
     assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
     // Who is to be ended by a signal waits for it.
-    assert_eq!(plan.turn_of(&cursor), Turn::Wait);
+    assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Wait);
     assert_eq!(cursor.make(&plan, Step::Exit), Ok(()));
 }
 

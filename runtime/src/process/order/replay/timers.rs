@@ -1,6 +1,6 @@
 //! Timers of a recorded run whose messages have come.
 
-use beamline_orders::{Message, Set, Setting as Recorded, Step, Told, Trace};
+use beamline_orders::{Message, Set, Setting as Recorded, Step, SystemMessage, Trace};
 
 use super::{Plan, plan};
 use crate::hash::HashMap;
@@ -23,7 +23,7 @@ fn receivers(trace: &Trace) -> Receivers {
     let processes = trace.processes.iter().enumerate();
     let all = processes.flat_map(|(at, process)| {
         process.steps.iter().filter_map(move |step| match step {
-            Step::Deliver(Message::Told(Told { set: Some(set), .. })) => {
+            Step::Deliver(Message::SystemMessage(SystemMessage { set: Some(set), .. })) => {
                 let is_timer = matches!(set.what(), Recorded::Timer { .. });
                 is_timer.then_some((*set, at))
             }

@@ -10,10 +10,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use beamline_orders::{Message, Pair, Sites, Step as Recorded, Told, Trace};
+use beamline_orders::{Message, Pair, Sites, Step as Recorded, SystemMessage, Trace};
 use parking_lot::Mutex;
 
-use super::{Follows, Plan, plan, watch};
+use super::{Plan, ReplayState, plan, watch};
 use crate::hash::{HashMap, HashSet};
 use crate::heap::{Heap, Message as HeapMessage};
 use crate::process::order::{Sending, Tried};
@@ -161,7 +161,7 @@ impl Process {
         };
         let current = self.mailbox.current();
         let place = current.and_then(|_| self.mailbox.place_of_current());
-        let receive = |follows: RefMut<'_, Follows>| follows.receive(plan, place);
+        let receive = |follows: RefMut<'_, ReplayState>| follows.receive(plan, place);
         match self.follows().and_then(receive) {
             Some(at) => self.next_try(plan, at),
             None => Tries::Nothing,
@@ -202,16 +202,16 @@ impl Process {
     /// The next message to try that has come; without one, whether the receive waits is in its trial.
     fn next_other(&self, plan: &'static Plan) -> Option<Message> {
         let mut follows = self.follows()?;
-        let Follows {
+        let ReplayState {
             trial,
             held,
             cursor,
             ..
         } = &mut *follows;
         let trial = trial.as_mut()?;
-        let has_come =
+        let advance_delivery =
             |message: &Message| held.has(plan, message) || cursor.place_of(message).is_some();
-        let come = trial.left.iter().position(has_come);
+        let come = trial.left.iter().position(advance_delivery);
         let may_wait = trial
             .since
             .is_some_and(|since| others(plan).may_wait(since));
@@ -233,7 +233,7 @@ impl Process {
         let (tried, again) = self.with_trial(|trial| trial.now.take())??;
         let frame = self.mailbox.take_lent();
         put_frame(self, &frame);
-        self.has_tried(tried, takes);
+        self.record_trial(tried, takes);
         Some(again)
     }
 
@@ -244,7 +244,7 @@ impl Process {
                 from: plan.pid(from)?,
                 number,
             }),
-            Message::Told(Told { number, .. }) => Tried::Told(number),
+            Message::SystemMessage(SystemMessage { number, .. }) => Tried::SystemMessage(number),
         };
         let follows = self.follows()?;
         let seen = match follows.cursor.place_of(message) {
@@ -267,7 +267,7 @@ impl Process {
             }
             Signal::MonitorDown {
                 reference, reason, ..
-            } => self.word_of_down(*reference, HeapMessage::copy_of(reason.term()))?,
+            } => self.down_message(*reference, HeapMessage::copy_of(reason.term()))?,
             _ => return None,
         })
     }
@@ -301,7 +301,7 @@ fn put_frame(p: &Process, frame: &[RawTerm]) {
     }
 }
 
-impl Follows {
+impl ReplayState {
     /// Whether its receive waits for messages to try.
     pub(super) fn waits_to_try(&self) -> bool {
         self.trial.as_ref().is_some_and(|trial| trial.waits)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use beamline_orders::{Message, Set, Setting};
 
-use super::cursor::Turn;
+use super::cursor::ReceiveVerdict;
 use super::{Plan, Recorded, plan, stop};
 use crate::hash::HashSet;
 use crate::process::{Process, Signal, deliver};
@@ -112,7 +112,7 @@ impl Plan {
 fn sender_of(message: &Message) -> Option<usize> {
     match message {
         Message::Sent { from, .. } => Some(*from),
-        Message::Told(told) => match told.set.map(Set::what) {
+        Message::SystemMessage(told) => match told.set.map(Set::what) {
             Some(Setting::Timer { by, .. }) => Some(by),
             _ => told.of,
         },
@@ -124,7 +124,7 @@ impl Process {
         let with_access = self.waits_for_access();
         let goes_on_with_access = plan.goes_on && with_access.is_some();
         let waits = with_access.or_else(|| self.waits_at_end(plan)).or_else(|| {
-            let waits = matches!(self.turn(), Turn::Due | Turn::Wait);
+            let waits = matches!(self.turn(), ReceiveVerdict::Due | ReceiveVerdict::Wait);
             waits.then(|| self.waits_for_step(plan)).flatten()
         });
         let Some(mut waits) = waits else {

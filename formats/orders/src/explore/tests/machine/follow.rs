@@ -27,16 +27,16 @@ impl Machine<'_> {
             due[root as usize] = told.without(root as usize, steps);
         }
         loop {
-            let mut has_moved = false;
+            let mut count_progress = false;
             for (at, due) in due.iter_mut().enumerate() {
                 while self.follow_one(at, due, &told)? {
-                    has_moved = true;
+                    count_progress = true;
                 }
             }
             // What nothing else ends, a time-out does.
             let late = (0..self.program.len())
                 .find(|at| due[*at].is_empty() && matches!(self.act(*at), Some(TakeAfter(_))));
-            match (has_moved, late) {
+            match (count_progress, late) {
                 (true, _) => {}
                 (false, Some(at)) => self.time_out(at),
                 (false, None) => break,
@@ -151,7 +151,7 @@ impl Machine<'_> {
     fn deliver_due(&mut self, at: usize, due: Message) -> bool {
         let is_it = |item: &Item| match (item, due) {
             (Item::Message(held, _), due) => is_same(held, &due),
-            (Item::Signal(signal), Message::Told(told)) => {
+            (Item::Signal(signal), Message::SystemMessage(told)) => {
                 let of = match signal {
                     Signal::End(of) => *of,
                     Signal::Call(call) => call.of,
@@ -179,7 +179,9 @@ impl Machine<'_> {
 /// Whether two runs call a message so: what tells of a process is known by that process.
 fn is_same(one: &Message, other: &Message) -> bool {
     match (one, other) {
-        (Message::Told(one), Message::Told(other)) => (one.of, one.exit) == (other.of, other.exit),
+        (Message::SystemMessage(one), Message::SystemMessage(other)) => {
+            (one.of, one.exit) == (other.of, other.exit)
+        }
         _ => one == other,
     }
 }

@@ -51,11 +51,11 @@ pub(super) struct Made {
 }
 
 /// What an access comes after, in the order of the processes.
-pub(super) type Saw = Box<[Access]>;
+pub(super) type Predecessors = Box<[Access]>;
 
 impl Made {
     /// What an access by a process to these objects comes after that is made now.
-    pub(super) fn before(&self, by: usize, all: &[To]) -> Saw {
+    pub(super) fn before(&self, by: usize, all: &[To]) -> Predecessors {
         let mut before = Last::new();
         let mut add = |done: &Done, is_change| {
             for (of, number) in done.before(is_change).filter(|(of, _)| *of != by) {
