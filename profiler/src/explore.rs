@@ -1,11 +1,11 @@
 //! `beamline explore` runs a call, or a whole program, in every order of its messages and accesses, and finds those in which it fails.
 
+mod answer;
 mod chart;
 mod drawn;
 mod finding;
 mod machine;
 mod search;
-mod told;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::units::time;
 use drawn::{Drawn, Verified};
 use finding::Saved;
 use machine::Machine;
-use search::{Limits, Search, Wanted};
+use search::{Criteria, Limits, Search};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -156,9 +156,9 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         args.workers(),
         args.reductions,
     )?;
-    let wanted = args.wanted();
+    let criteria = args.criteria();
     let search = Search::new(
-        &wanted,
+        &criteria,
         args.limits(),
         args.explorer(),
         args.drawn(),
@@ -178,9 +178,9 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         chart::write(&page, &args.command, answer, finding.to_string())?;
     }
     let what = call.map_or_else(|| args.command.join(" "), Call::to_string);
-    told::table(&what, &done, &files)?;
+    answer::table(&what, &done, &files)?;
     if let Some(json) = &args.json {
-        let text = told::json(&done, &files);
+        let text = answer::json(&done, &files);
         std::fs::write(json, text).map_err(|error| format!("{}: {error}", json.display()))?;
     }
     Ok(exit_code(!done.findings.is_empty()))
@@ -213,8 +213,8 @@ impl Arguments {
         self.workers.unwrap_or(all.min(64))
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted {
+    fn criteria(&self) -> Criteria {
+        Criteria {
             expected: self.expected.clone(),
             same_result: self.same_result,
             leaks: self.leaks,
@@ -269,11 +269,11 @@ fn check(args: &Arguments, folder: &Path) -> Result<ExitCode, String> {
             1,
             saved.reductions,
         )?;
-        let wanted = Wanted {
+        let criteria = Criteria {
             is_whole: saved.call.is_none(),
-            ..args.wanted()
+            ..args.criteria()
         };
-        let still = search::still_finds(&mut machine, &finding, &saved.modules, &wanted)?;
+        let still = search::still_finds(&mut machine, &finding, &saved.modules, &criteria)?;
         let shown = file.display();
         text += &match &still {
             search::Still::Found => format!("{shown}: still found: {finding}\n"),
@@ -305,8 +305,8 @@ pub(crate) fn replay(
     report::error(&format!("replays {}: {finding}", file.display()));
     let mut machine =
         Machine::start_loud(environment, command, saved.call.as_ref(), saved.reductions)?;
-    let wanted = Wanted::all_of(&finding, saved.call.is_none());
-    let still = search::still_finds(&mut machine, &finding, &saved.modules, &wanted)?;
+    let criteria = Criteria::all_of(&finding, saved.call.is_none());
+    let still = search::still_finds(&mut machine, &finding, &saved.modules, &criteria)?;
     let line = match &still {
         search::Still::Found => format!("found again: {finding}"),
         search::Still::Gone => "nothing of it was found".to_owned(),

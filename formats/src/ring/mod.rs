@@ -9,11 +9,11 @@
 //! * [`Recording`] reads a file;
 //! * [`Event`] is what a record tells.
 
-mod beside;
 mod description;
 mod dump;
 mod error;
 mod event;
+mod file_names;
 mod groups;
 mod id;
 mod layout;
@@ -24,30 +24,30 @@ mod prefault;
 mod reader;
 mod request;
 pub mod seal;
+mod shared_access;
 mod signal;
 mod stream;
 mod tally;
 #[cfg(test)]
 pub mod tests;
 mod time;
-mod touch;
 mod trigger;
 mod writer;
 
-pub use beside::{numbered, part_of};
 pub use description::{Description, Host, Sampling, Settings};
 pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
 pub use error::Error;
 pub use event::{DIRTY_CPU, DIRTY_IO, Event, FIELDS_MAX, Group, KINDS, Kind, Value, table};
+pub use file_names::{numbered, part_of};
 pub use id::{Again, Id, Label, NameId, Near};
 pub use layout::{VERSION, WhenFull};
 pub use losses::{Losses, Lost};
 pub use names::{Frame, Function, Name, Names, Process};
 pub use reader::{Counts, Loss, Merged, RawRecord, Record, Recording, SegmentReader};
 pub use request::{Request, System};
+pub use shared_access::{Shared, Touch};
 pub use signal::SignalKind;
 pub use stream::{Drain, Took};
 pub use tally::Tally;
-pub use touch::{Shared, Touch};
 pub use trigger::Trigger;
 pub use writer::{Anchor, Clock, Growing, Ring, RingOptions, Segment, least_bytes, lock};

@@ -9,8 +9,8 @@ use beamline_settings::counter::Counter;
 use beamline_settings::variable::Variable;
 use serde::{Deserialize, Serialize};
 
-use super::beside::{number_of, numbered, part_of};
 use super::event::Group;
+use super::file_names::{number_of, numbered, part_of};
 use super::layout::WhenFull;
 use super::trigger::Trigger;
 use super::writer::{Ring, RingOptions, lock};

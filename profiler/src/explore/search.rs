@@ -25,7 +25,7 @@ pub(super) struct Limits {
 
 /// What counts as a finding.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Criteria {
     /// Reasons with which processes may exit.
     pub(super) expected: Vec<String>,
     pub(super) same_result: bool,
@@ -34,13 +34,13 @@ pub(super) struct Wanted {
     pub(super) is_whole: bool,
 }
 
-impl Wanted {
+impl Criteria {
     /// Whatever this finding is of.
-    pub(super) fn all_of(finding: &Finding, is_whole: bool) -> Wanted {
-        Wanted {
+    pub(super) fn all_of(finding: &Finding, is_whole: bool) -> Criteria {
+        Criteria {
             leaks: finding.kind == Kind::Leak,
             is_whole,
-            ..Wanted::default()
+            ..Criteria::default()
         }
     }
 
@@ -53,7 +53,7 @@ impl Wanted {
 
 /// What came of an exploration.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct Outcome {
     pub(super) findings: Vec<Finding>,
     /// The run of each of them.
     pub(super) answers: Vec<Answer>,
@@ -83,7 +83,7 @@ pub(super) struct Done {
 }
 
 pub(super) struct Search<'a> {
-    wanted: &'a Wanted,
+    criteria: &'a Criteria,
     limits: Limits,
     begun: Instant,
     state: Mutex<State>,
@@ -99,7 +99,7 @@ struct State {
     in_flight: u64,
     /// Runs by chance that are made when all orders were.
     verified: Option<Verified>,
-    done: Done,
+    done: Outcome,
     /// The run of each finding: the earliest one counts.
     found_in: Vec<u64>,
     /// It is to end: all is done, a limit is reached, or a worker has failed.
@@ -136,14 +136,14 @@ const PROGRESS: Duration = Duration::from_millis(200);
 impl<'a> Search<'a> {
     /// A search through all orders, or by the runs that are drawn.
     pub(super) fn new(
-        wanted: &'a Wanted,
+        criteria: &'a Criteria,
         limits: Limits,
         explorer: Explorer,
         drawn: Option<Drawn>,
         verified: Option<Verified>,
     ) -> Search<'a> {
         Search {
-            wanted,
+            criteria,
             limits,
             begun: chance::now(),
             state: Mutex::new(State {
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
     ///
     /// # Errors
     /// One line: the emulator has failed.
-    pub(super) fn run(self, mut machine: Machine) -> Result<Done, String> {
+    pub(super) fn run(self, mut machine: Machine) -> Result<Outcome, String> {
         let mut workers = std::mem::take(&mut machine.workers);
         let deadline = self.limits.time.map(|time| self.begun + time);
         for worker in &mut workers {
@@ -191,10 +191,10 @@ impl<'a> Search<'a> {
         if let Some(worker) = workers.first_mut() {
             worker.deadline = None;
             if done.by_chance {
-                keep_those_that_replay(worker, &mut done, state.found_in, self.wanted)?;
+                keep_those_that_replay(worker, &mut done, state.found_in, self.criteria)?;
             }
             for finding in &mut done.findings {
-                shorten(worker, finding, self.wanted, &machine)?;
+                shorten(worker, finding, self.criteria, &machine)?;
                 if machine.guard.signal().is_none() {
                     done.answers.push(worker.run(&finding.prefix, None)?);
                 }
@@ -301,7 +301,7 @@ impl<'a> Search<'a> {
         if state.done.result.is_none() {
             state.done.result.clone_from(&answer.result);
         }
-        for mut finding in findings(&run, answer, self.wanted, first.as_deref()) {
+        for mut finding in findings(&run, answer, self.criteria, first.as_deref()) {
             let known = &state.done.findings;
             if !known.iter().any(|known| known.is_same(&finding)) {
                 finding.prefix = job.prefix.clone();
@@ -345,7 +345,7 @@ impl<'a> Search<'a> {
         if state.done.result.is_none() {
             state.done.result.clone_from(&answer.result);
         }
-        for mut finding in findings(&run, answer, self.wanted, first.as_deref()) {
+        for mut finding in findings(&run, answer, self.criteria, first.as_deref()) {
             let known = state.done.findings.iter();
             let known = known.enumerate().find(|(_, known)| known.is_same(&finding));
             let known = known.map(|(at, _)| at);
@@ -469,7 +469,7 @@ pub(super) fn is_left_out(known_as: &str) -> bool {
 }
 
 /// What is wrong with a run.
-fn findings(run: &Run, answer: &Answer, wanted: &Wanted, first: Option<&str>) -> Vec<Finding> {
+fn findings(run: &Run, answer: &Answer, criteria: &Criteria, first: Option<&str>) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut add = |kind, process: usize, reason: &str| {
         all.push(Finding {
@@ -488,33 +488,33 @@ fn findings(run: &Run, answer: &Answer, wanted: &Wanted, first: Option<&str>) ->
         let is_own = *process == run.main
             || matches!(run.trace.processes[*process].origin, Origin::Child { .. });
         // Who is linked to another ends as that one does.
-        if is_own && !wanted.is_expected(reason) && !reasons.contains(&reason.as_str()) {
+        if is_own && !criteria.is_expected(reason) && !reasons.contains(&reason.as_str()) {
             reasons.push(reason);
             add(Kind::Exit, *process, reason);
         }
     }
     let has_programs = answer.beyond.iter().any(|beyond| beyond == PROGRAMS);
-    let waits = who_waits(run, wanted);
+    let waits = who_waits(run, criteria);
     match (&answer.end, waits) {
         (End::Quiet, _) if has_programs => {}
         (End::Livelock, _) => add(Kind::Livelock, run.main, "the allowed number of"),
         (End::Halted(code), _) if *code != 0 => {
             let reason = format!("erlang:halt({code})");
             // The end of the first process ends the emulator.
-            let is_told = wanted.is_whole && run.exits.iter().any(|(who, _)| *who == run.main);
-            if !is_told && !wanted.is_expected(&reason) {
+            let is_told = criteria.is_whole && run.exits.iter().any(|(who, _)| *who == run.main);
+            if !is_told && !criteria.is_expected(&reason) {
                 add(Kind::Exit, run.main, &reason);
             }
         }
         (End::Quiet, Some(own)) => add(Kind::Deadlock, own.process, &own.place),
-        (End::Quiet, None) if wanted.leaks => {
+        (End::Quiet, None) if criteria.leaks => {
             for left in &run.waiting {
                 add(Kind::Leak, left.process, &left.place);
             }
         }
         _ => {}
     }
-    if wanted.same_result
+    if criteria.same_result
         && let (Some(first), Some(result)) = (first, &answer.result)
         && masked(first) != masked(result)
     {
@@ -525,11 +525,11 @@ fn findings(run: &Run, answer: &Answer, wanted: &Wanted, first: Option<&str>) ->
 
 /// Who keeps a run from its end that waits where nothing can go on: the process that makes the call, and in a whole program
 /// any of its processes, as none of them has ended the emulator.
-fn who_waits<'a>(run: &'a Run, wanted: &Wanted) -> Option<&'a Waiting> {
+fn who_waits<'a>(run: &'a Run, criteria: &Criteria) -> Option<&'a Waiting> {
     let mut waiting = run.waiting.iter();
     let own = waiting.find(|waiting| waiting.process == run.main);
     own.or_else(|| {
-        let mut waiting = run.waiting.iter().filter(|_| wanted.is_whole);
+        let mut waiting = run.waiting.iter().filter(|_| criteria.is_whole);
         waiting.find(|waiting| is_of_program(run, waiting.process))
     })
 }
@@ -563,18 +563,18 @@ pub(super) fn still_finds(
     machine: &mut Machine,
     finding: &Finding,
     modules: &[String],
-    wanted: &Wanted,
+    criteria: &Criteria,
 ) -> Result<Still, String> {
     let worker = machine.workers.first_mut().ok_or("no worker is there")?;
     worker.prepare(modules)?;
-    finds(worker, finding, &finding.prefix, wanted)
+    finds(worker, finding, &finding.prefix, criteria)
 }
 
 fn finds(
     worker: &mut Worker,
     finding: &Finding,
     prefix: &Trace,
-    wanted: &Wanted,
+    criteria: &Criteria,
 ) -> Result<Still, String> {
     let answer = worker.run(prefix, None)?;
     if let End::Astray(line) = &answer.end {
@@ -593,7 +593,7 @@ fn finds(
             .result
             .as_ref()
             .is_some_and(|result| masked(result) == masked(&finding.reason));
-    let found = findings(&run, &answer, wanted, None);
+    let found = findings(&run, &answer, criteria, None);
     Ok(
         match is_result || found.iter().any(|found| found.is_same(finding)) {
             true => Still::Found,
@@ -605,15 +605,15 @@ fn finds(
 /// Keeps the findings of runs by chance that happen again behind the order of their run, in the order of the runs.
 fn keep_those_that_replay(
     worker: &mut Worker,
-    done: &mut Done,
+    done: &mut Outcome,
     found_in: Vec<u64>,
-    wanted: &Wanted,
+    criteria: &Criteria,
 ) -> Result<(), String> {
     let found = std::mem::take(&mut done.findings);
     let mut found: Vec<(u64, Finding)> = found_in.into_iter().zip(found).collect();
     found.sort_by_key(|(number, _)| *number);
     for (_, finding) in found {
-        match finds(worker, &finding, &finding.prefix, wanted)? {
+        match finds(worker, &finding, &finding.prefix, criteria)? {
             Still::Found => done.findings.push(finding),
             Still::Gone => {
                 done.strays += 1;
@@ -633,12 +633,12 @@ fn keep_those_that_replay(
 fn shorten(
     worker: &mut Worker,
     finding: &mut Finding,
-    wanted: &Wanted,
+    criteria: &Criteria,
     machine: &Machine,
 ) -> Result<(), String> {
-    let wanted = Wanted {
-        leaks: wanted.leaks || finding.kind == Kind::Leak,
-        ..wanted.clone()
+    let criteria = Criteria {
+        leaks: criteria.leaks || finding.kind == Kind::Leak,
+        ..criteria.clone()
     };
     let mut left = SHORTER_RUNS;
     'shorter: while finding.prefix.length() > 0 {
@@ -647,7 +647,7 @@ fn shorten(
                 return Ok(());
             }
             left -= 1;
-            if finds(worker, finding, &shorter, &wanted)? == Still::Found {
+            if finds(worker, finding, &shorter, &criteria)? == Still::Found {
                 finding.prefix = shorter;
                 continue 'shorter;
             }

@@ -1,7 +1,7 @@
 //! Ends a process. Source: `erts_continue_exit_process()` in `erl_process.c`, OTP 29.
 
 use super::event::Event;
-use super::handle::send_demonitor;
+use super::incoming::send_demonitor;
 use super::order::explore;
 use super::probe::{happened, probes};
 use super::shared::Together;

@@ -39,6 +39,7 @@
 
 mod code_hooks;
 pub(crate) mod dictionary;
+mod direct_send;
 pub(crate) mod dirty;
 pub(crate) mod dirty_queues;
 #[cfg(all(test, not(loom)))]
@@ -46,16 +47,14 @@ mod doom;
 pub(crate) mod event;
 mod exception;
 mod exit;
-mod few;
 mod gc;
-mod handle;
+mod incoming;
 pub(crate) mod logger;
 mod mailbox;
-mod ops;
 pub(crate) mod options;
 pub(crate) mod order;
 mod outcome;
-mod placed;
+mod outgoing;
 pub(crate) mod ports;
 pub(crate) mod probe;
 mod raise;
@@ -67,6 +66,7 @@ mod saved_calls;
 pub(crate) mod seq_token;
 mod shared;
 pub(crate) mod signal;
+mod small_map;
 mod spawn;
 mod state;
 pub(crate) mod suspension;
@@ -94,10 +94,10 @@ pub use exit::Exiting;
 pub(crate) use exit::GIVES_UP;
 pub use gc::MaxHeap;
 pub use mailbox::WaitTimeout;
-pub(crate) use ops::is_of_old_incarnation;
-pub(crate) use ops::send_with;
-pub use ops::{NotSent, send_to};
 pub use outcome::{Dirty, Leaves, Outcome};
+pub(crate) use outgoing::is_of_old_incarnation;
+pub(crate) use outgoing::send_with;
+pub use outgoing::{NotSent, send_to};
 pub use raise::{
     BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badarith, badopt, notsup,
     system_limit, tagged,
@@ -229,7 +229,7 @@ pub struct Process {
     shared: Arc<ProcShared>,
     pub(crate) mailbox: Mailbox,
     pub(crate) wait_for: WaitFor,
-    timer: Option<Box<handle::ReceiveTimer>>,
+    timer: Option<Box<incoming::ReceiveTimer>>,
     relations: RefCell<Option<Box<Relations>>>,
     pub(crate) flags: Cell<Flags>,
     pub(crate) group_leader: Cell<Pid>,

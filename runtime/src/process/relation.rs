@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use super::Process;
-use super::few::Few;
 use super::refs::RefNumbers;
 use super::signal::Peer;
+use super::small_map::Few;
 use super::suspension::Suspending;
 use crate::heap::{MagicBinary, Message};
 use crate::term::compare::eq_exact;

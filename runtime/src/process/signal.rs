@@ -7,8 +7,8 @@
 use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
+use super::direct_send::ByAlias;
 use super::order::{Setting, replay};
-use super::placed::ByAlias;
 use super::refs::RefNumbers;
 use super::seq_token::Token;
 use super::{Process, deliver};

@@ -2,9 +2,9 @@
 
 use beamline_formats::ring::SignalKind;
 
+use super::direct_send::{ByAlias, Plain};
 use super::order::replay::{SystemNotice, stop};
 use super::order::{explore, identity, turns};
-use super::placed::{ByAlias, Plain};
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
 use super::registry::{self, Named, whereis};

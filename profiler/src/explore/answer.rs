@@ -7,47 +7,47 @@ use beamline_formats::name;
 use serde::Serialize;
 
 use super::finding::{Finding, Kind};
-use super::search::Done;
+use super::search::Outcome;
 use crate::report;
 use beamline_formats::name::thousands;
 
-/// Prints what was done and what was found.
-pub(super) fn table(what: &str, done: &Done, files: &[PathBuf]) -> Result<(), String> {
+/// Prints what an exploration did and what it found.
+pub(super) fn table(what: &str, outcome: &Outcome, files: &[PathBuf]) -> Result<(), String> {
     let mut out = String::new();
-    let time = name::time(u64::try_from(done.time.as_nanos()).unwrap_or(u64::MAX));
-    let impossible = match done.impossible {
+    let time = name::time(u64::try_from(outcome.time.as_nanos()).unwrap_or(u64::MAX));
+    let impossible = match outcome.impossible {
         0 => String::new(),
         some => format!(", of which {} were impossible", thousands(some)),
     };
     let _ = writeln!(
         out,
         "{what}: {} orders in {} runs{impossible}, in {time}: {}",
-        thousands(done.orders),
-        thousands(done.runs),
-        match (done.complete, done.by_chance) {
+        thousands(outcome.orders),
+        thousands(outcome.runs),
+        match (outcome.complete, outcome.by_chance) {
             (true, _) => "all there are",
             (false, true) => "by chance",
             (false, false) => "not all there are",
         }
     );
-    if let Some(left) = done.left {
+    if let Some(left) = outcome.left {
         let _ = writeln!(out, "about {} orders are left (estimate)", rounded(left));
     }
-    if done.verified > 0 {
+    if outcome.verified > 0 {
         let _ = writeln!(
             out,
             "verified by {} runs by chance",
-            thousands(done.verified)
+            thousands(outcome.verified)
         );
     }
-    if !done.beyond.is_empty() {
-        let beyond: Vec<&str> = done.beyond.iter().map(String::as_str).collect();
+    if !outcome.beyond.is_empty() {
+        let beyond: Vec<&str> = outcome.beyond.iter().map(String::as_str).collect();
         let _ = writeln!(out, "not explored: {}", beyond.join("; "));
     }
-    if done.findings.is_empty() {
+    if outcome.findings.is_empty() {
         let _ = writeln!(out, "nothing found");
     }
-    for (finding, file) in done.findings.iter().zip(files) {
+    for (finding, file) in outcome.findings.iter().zip(files) {
         let file = file.display();
         let _ = writeln!(out, "{file}: {finding}");
     }
@@ -90,20 +90,20 @@ struct FindingJson<'a> {
 }
 
 /// The same as JSON: `docs/internals/ExploreJson.md`.
-pub(super) fn json(done: &Done, files: &[PathBuf]) -> String {
-    let findings = done.findings.iter().zip(files);
+pub(super) fn json(outcome: &Outcome, files: &[PathBuf]) -> String {
+    let findings = outcome.findings.iter().zip(files);
     let file = File {
         schema: "beamline-explore",
         version: 1,
-        runs: done.runs,
-        by_chance: done.by_chance,
-        orders: done.orders,
-        impossible: done.impossible,
-        strays: done.strays,
-        complete: done.complete,
-        orders_left: done.left,
-        not_explored: done.beyond.iter().map(String::as_str).collect(),
-        time_ns: u64::try_from(done.time.as_nanos()).unwrap_or(u64::MAX),
+        runs: outcome.runs,
+        by_chance: outcome.by_chance,
+        orders: outcome.orders,
+        impossible: outcome.impossible,
+        strays: outcome.strays,
+        complete: outcome.complete,
+        orders_left: outcome.left,
+        not_explored: outcome.beyond.iter().map(String::as_str).collect(),
+        time_ns: u64::try_from(outcome.time.as_nanos()).unwrap_or(u64::MAX),
         findings: findings.map(|(finding, file)| of(finding, file)).collect(),
     };
     // Nothing in it can fail to be JSON.
