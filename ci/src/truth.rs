@@ -159,7 +159,7 @@ impl Runs {
         let mut draw = self.command("flamegraph");
         run::output(draw.arg("-o").arg(&picture).arg(&file))?;
         let stacks = read(&folded)?;
-        is_drawn(&with_callees(&stacks)?, &drawn(&read(&picture)?))?;
+        check_drawn(&with_callees(&stacks)?, &drawn(&read(&picture)?))?;
         Ok((truth, of_folded(&stacks)?))
     }
 }
@@ -254,7 +254,7 @@ fn drawn(svg: &str) -> Times {
 ///
 /// # Errors
 /// The first that is not. Frames are drawn in whole microseconds.
-fn is_drawn(times: &Times, drawn: &Times) -> Result<()> {
+fn check_drawn(times: &Times, drawn: &Times) -> Result<()> {
     let names = of_names(times.keys());
     for name in names {
         let function = format!("{MODULE}:{name}");
@@ -339,9 +339,9 @@ mod tests {
                 "<title>truth_work:a/1 ({a} µs, 9%)</title><title>truth_work:a/1 (500 µs)</title><title>truth_work:b/2 (9 µs)</title>"
             )
         };
-        assert!(is_drawn(&times, &drawn(&svg("1,500"))).is_ok());
-        assert!(is_drawn(&times, &drawn(&svg("1,400"))).is_err());
-        assert!(is_drawn(&times, &Times::new()).is_err());
+        assert!(check_drawn(&times, &drawn(&svg("1,500"))).is_ok());
+        assert!(check_drawn(&times, &drawn(&svg("1,400"))).is_err());
+        assert!(check_drawn(&times, &Times::new()).is_err());
     }
 
     #[test]

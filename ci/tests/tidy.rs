@@ -384,3 +384,51 @@ fn what_is_public_is_used_elsewhere() {
         unused.join("\n")
     );
 }
+
+/// Where functions have the names of instructions and BIFs of Erlang, which say `is_` of what they branch on.
+const NAMED_BY_ERLANG: [&str; 4] = [
+    "runtime/src/bif/",
+    "runtime/src/interp/",
+    "runtime/src/jit/",
+    "runtime/src/loader/load/transform/",
+];
+
+/// What a function returns, as its signature says; nothing where it has none.
+fn returned(text: &str) -> Option<&str> {
+    let mut depth = 0;
+    let end = text.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0 && c == ')'
+    })?;
+    let rest = text[end + 1..].trim_start().strip_prefix("->")?;
+    Some(rest.trim_start())
+}
+
+/// A name that begins with `is_`, `has_`, `may_` or `can_` promises an answer: what changes something has another name.
+#[test]
+fn predicates_return_whether_it_is_so() {
+    let mut others = Vec::new();
+    for (name, text) in sources() {
+        let is_named_by_erlang = NAMED_BY_ERLANG
+            .iter()
+            .any(|folder| name.starts_with(folder));
+        if is_named_by_erlang || name == "runtime/src/native/names.rs" {
+            continue;
+        }
+        for (at, _) in text.match_indices("fn ") {
+            let of = &text[at + 3..];
+            let starts = ["is_", "has_", "may_", "can_"];
+            let is_test = text[..at].trim_end().ends_with("#[test]");
+            if is_test || !starts.iter().any(|start| of.starts_with(start)) {
+                continue;
+            }
+            let returns = of.find('(').and_then(|open| returned(&of[open..]));
+            let answers = ["bool", "Option<bool>", "Result<bool", "impl Fn"];
+            if !returns.is_some_and(|of| answers.iter().any(|answer| of.starts_with(answer))) {
+                let end = of.find(['(', '<']).unwrap_or(of.len());
+                others.push(format!("{name}: {}", &of[..end]));
+            }
+        }
+    }
+    assert!(others.is_empty(), "no predicates:\n{}", others.join("\n"));
+}

@@ -372,17 +372,17 @@ fn reserve(request: &Request) -> Result<Option<File>, Error> {
     request.remove_earlier()?;
     if !request.is_apart {
         drop(lock(&request.file)?);
-        has_room(request)?;
+        check_room(request)?;
         return Ok(None);
     }
     let file = lock(&request.file)?;
     drop(lock(&part_of(&request.file))?);
-    has_room(request)?;
+    check_room(request)?;
     Ok(Some(file))
 }
 
 /// Whether the disk has room for the ring, beside what the ring replaces.
-fn has_room(request: &Request) -> Result<(), Error> {
+fn check_room(request: &Request) -> Result<(), Error> {
     let replaced = match request.is_apart {
         true => part_of(&request.file),
         false => request.file.clone(),

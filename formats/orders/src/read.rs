@@ -261,7 +261,7 @@ impl Known {
         match *event {
             Event::OrderTimeout {} => {
                 self.timeouts += 1;
-                self.is_at_site(Sited::Timeout(self.timeouts));
+                self.note_site(Sited::Timeout(self.timeouts));
                 self.steps.push(Step::Timeout);
             }
             Event::OrderSpent {
@@ -281,7 +281,7 @@ impl Known {
     }
 
     /// The place that was told before is that of this step.
-    fn is_at_site(&mut self, step: Sited) {
+    fn note_site(&mut self, step: Sited) {
         if !matches!(step, Sited::Send(_)) {
             let tried = self.tried.drain(..);
             let clauses = tried.map(|(message, takes)| (step, message, takes));

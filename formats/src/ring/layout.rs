@@ -270,7 +270,7 @@ impl Place {
 
 /// # Errors
 /// When this version is newer than [`VERSION`].
-pub(super) fn is_newer(version: u64) -> Result<(), Error> {
+pub(super) fn check_version(version: u64) -> Result<(), Error> {
     if version > u64::from(VERSION) {
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         return Err(Error::Newer { version });
@@ -311,7 +311,7 @@ impl Header {
         let words: Vec<u64> = words_of(page).collect();
         let version = words.get(header::VERSION).copied().unwrap_or(0);
         if page.len() >= 16 {
-            is_newer(version)?;
+            check_version(version)?;
         }
         if words.len() < PAGE_WORDS {
             let (length, expected) = (page.len() as u64, PAGE as u64);

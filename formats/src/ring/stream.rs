@@ -11,8 +11,8 @@ use std::path::Path;
 
 use super::Error;
 use super::layout::{
-    BLOCK_WORDS, Check, Header, PAGE, Place, TABLE_MAX, VERSION, block, block_is_whole, header,
-    is_newer, read_places, row, segment, whole_words, words_of,
+    BLOCK_WORDS, Check, Header, PAGE, Place, TABLE_MAX, VERSION, block, block_is_whole,
+    check_version, header, read_places, row, segment, whole_words, words_of,
 };
 
 /// First bytes of a stream.
@@ -526,7 +526,7 @@ impl Frames {
         let start = read_at(file, 0, length.min(16))?;
         let version = start.get(8..16).map(|bytes| words_of(bytes).next());
         match version.flatten() {
-            Some(version) => is_newer(version)?,
+            Some(version) => check_version(version)?,
             None => return Err(Error::Empty),
         }
         let mut frames = Frames {

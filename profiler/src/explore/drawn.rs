@@ -37,7 +37,7 @@ impl Drawn {
     }
 
     /// A run was made, or has failed, in which so many steps were drawn.
-    pub(super) fn has_run(&mut self, drawn: u64) {
+    pub(super) fn count_run(&mut self, drawn: u64) {
         if !self.has_first {
             self.has_first = true;
             self.lots.steps = drawn.max(1);
@@ -70,12 +70,12 @@ impl Verified {
         self.in_flight += 1;
         let drawn = &mut self.by[(self.left % 2) as usize];
         // Priorities of steps need no number of them.
-        drawn.has_run(1);
+        drawn.count_run(1);
         drawn.next_run().map(|(_, lots)| lots)
     }
 
     /// One was made.
-    pub(super) fn has_run(&mut self) {
+    pub(super) fn count_run(&mut self) {
         self.in_flight -= 1;
     }
 

@@ -327,7 +327,7 @@ impl<'a> Search<'a> {
             _ => answer.run(),
         };
         if let Some(drawn) = &mut state.drawn {
-            drawn.has_run(answer.drawn);
+            drawn.count_run(answer.drawn);
         }
         let run = match run {
             Ok(run) => run,
@@ -412,7 +412,7 @@ impl State {
     /// A run was made by chance when all orders had been run: it has one of these.
     fn verify(&mut self, answer: &Answer) {
         if let Some(verified) = &mut self.verified {
-            verified.has_run();
+            verified.count_run();
         }
         if answer.end == End::Late {
             self.is_over = true;

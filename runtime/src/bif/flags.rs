@@ -19,7 +19,7 @@ const MOST_SAVED_CALLS: usize = 10_000;
 
 fn process_flag_2(p: &mut Process) -> Next {
     if p.x(0) == am::trap_exit
-        && let Err(control) = may_trap_exits(p)
+        && let Err(control) = access_trap_exits(p)
     {
         return calls_again(p, &control);
     }
@@ -56,13 +56,13 @@ fn process_flag_2(p: &mut Process) -> Next {
 ///
 /// # Errors
 /// It is to call again.
-fn may_trap_exits(p: &Process) -> Result<(), Control<'_>> {
+fn access_trap_exits(p: &Process) -> Result<(), Control<'_>> {
     let Some(traps) = p.x(1).as_bool() else {
         return Ok(());
     };
     static NATIVE: Native = Native::new("erlang", "process_flag", 2);
     let old = p.flags.get().trap_exit;
-    explore::is_to_trap(p, traps)?;
+    explore::access_trapping(p, traps)?;
     if traps != old
         && let Err(Leave::Control(control)) = answer::in_turn(p, &NATIVE, || Ok(Term::bool(old)))
     {

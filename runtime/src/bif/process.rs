@@ -169,7 +169,7 @@ fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: Ref
         child.relations().link(p.pid().into(), false);
     }
     let monitor = request.monitor.as_ref().map(|_| reference);
-    explore::is_born_watched(p.pid(), child.pid(), request.link.is_some(), monitor);
+    explore::record_watched_birth(p.pid(), child.pid(), request.link.is_some(), monitor);
     let Some(monitor) = request.monitor else {
         return;
     };
@@ -353,7 +353,7 @@ fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
 
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     let ends = |_: &Process| Peer::of(other)?.pid().map(SystemNotice::Exit);
-    if let Some(later) = p.is_to_hear(ends) {
+    if let Some(later) = p.wait_for_notice(ends) {
         return Err(later.into());
     }
     explore::looks_for_linked(p, other)?;
@@ -521,7 +521,7 @@ fn ends_with_reply(p: &Process, monitor: RefNumbers) -> bool {
 
 /// Where a recorded run is followed in which the end of what is monitored was told first: to be tried again later.
 fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
-    p.is_to_hear(|p| {
+    p.wait_for_notice(|p| {
         let reference = reference.as_ref()?.numbers();
         p.notice_of_monitor(reference)
     })

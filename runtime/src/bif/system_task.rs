@@ -262,7 +262,7 @@ impl<'p> Suspend<'p> {
 
 fn begin(mut p: Option<&mut Process>, suspended: Suspended) {
     if let Some(p) = p.as_deref_mut() {
-        p.is_suspended_by(suspended);
+        p.suspend_for(suspended);
     }
     when_it_stands(p, |p| {
         if let Some(p) = p {

@@ -255,7 +255,7 @@ fn start_timer<'p>(
         View::Atom(name) => Receiver::Name(name),
         _ => return Err(badarg().into()),
     };
-    explore::may_start_timer(p)?;
+    explore::wait_to_start_timer(p)?;
     let reference = user_timers::start(p.sets_timer(), deadline, receiver, |reference| {
         if !wrap {
             return Message::copy_of(message);
@@ -288,7 +288,7 @@ fn read(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'stat
 }
 
 fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
-    if let Some(later) = p.is_to_hear(|_| Some(SystemNotice::Any)) {
+    if let Some(later) = p.wait_for_notice(|_| Some(SystemNotice::Any)) {
         return Err(later.into());
     }
     let reference = numbers(timer)?;
@@ -297,7 +297,7 @@ fn cancel_timer_1<'p>(p: &'p Process, [timer]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn cancel_timer_2<'p>(p: &'p Process, [timer, options]: [Term<'p>; 2]) -> BifResult<'p> {
-    if let Some(later) = p.is_to_hear(|_| Some(SystemNotice::Any)) {
+    if let Some(later) = p.wait_for_notice(|_| Some(SystemNotice::Any)) {
         return Err(later.into());
     }
     let [is_async, info] = flags(options, [am::async_, am::info], [false, true])?;

@@ -111,7 +111,7 @@ static HAS_FORKED: AtomicBool = AtomicBool::new(false);
 const PAGE_BYTES: usize = 1 << 16;
 
 /// This process is the child of a fork: what it compiles is to be its own.
-pub(crate) fn has_forked() {
+pub(crate) fn note_fork() {
     HAS_FORKED.store(true, Ordering::Release);
 }
 

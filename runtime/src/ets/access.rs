@@ -63,9 +63,9 @@ impl Table {
     /// # Errors
     /// There is none any more; or there is another one, and `p` is to look again.
     #[inline]
-    fn is_still<'p>(&self, p: &Process, state: &State, id: Term<'p>) -> Result<(), Leave<'p>> {
+    fn check_name<'p>(&self, p: &Process, state: &State, id: Term<'p>) -> Result<(), Leave<'p>> {
         match order::is_asked() && self.check(state, id).is_err() {
-            true => registry::is_gone(p, id),
+            true => registry::look_again(p, id),
             false => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ impl Table {
         loop {
             let state = self.state.read();
             if state.insertion.is_none() {
-                self.is_still(p, &state, id)?;
+                self.check_name(p, &state, id)?;
                 p.accesses(self.touch(&state, Access::Read, part))?;
                 return Ok(state);
             }
@@ -105,7 +105,7 @@ impl Table {
         if state.insertion.is_some() {
             state.help(p)?;
         }
-        self.is_still(p, &state, id)?;
+        self.check_name(p, &state, id)?;
         Ok(state)
     }
 
@@ -217,7 +217,7 @@ impl Table {
         access: Access,
     ) -> Result<(), Leave<'p>> {
         let state = self.state.read();
-        self.is_still(p, &state, id)?;
+        self.check_name(p, &state, id)?;
         let refused = self.check(&state, id).and_then(|()| state.may(p, access));
         if refused.is_err() {
             p.accesses(self.touch(&state, Access::Read, Part::All))?;
@@ -301,7 +301,7 @@ impl Table {
         access: impl FnOnce(&State) -> Access,
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let state = self.state.write();
-        self.is_still(p, &state, id)?;
+        self.check_name(p, &state, id)?;
         p.accesses(self.touch(&state, access(&state), Part::All))?;
         self.check(&state, id)?;
         state.may(p, Access::Read)?;

@@ -173,7 +173,7 @@ fn named<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p>> {
 /// # Errors
 /// There is none of this name; or `p` is to look again.
 #[cold]
-pub(super) fn is_gone<'p>(p: &Process, id: Term<'p>) -> Result<(), Leave<'p>> {
+pub(super) fn look_again<'p>(p: &Process, id: Term<'p>) -> Result<(), Leave<'p>> {
     if id.as_ref().is_some() {
         return Ok(());
     }
@@ -527,7 +527,7 @@ pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
             DYING.fetch_sub(1, Ordering::Relaxed);
         }
         let Some(reference) = OWNED.lock().next_left(p)? else {
-            has_left_all(p);
+            forget_owner(p);
             return Ok(());
         };
         let left = table_of(&reference).map_or(Ok(None), |table| leave(p, table))?;
@@ -543,7 +543,7 @@ pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
 }
 
 /// `p`, which ends, gives up no more tables.
-fn has_left_all(p: &Process) {
+fn forget_owner(p: &Process) {
     if order::is_asked() && OWNED.lock().had_some.remove(&p.pid()) {
         answer::noted(p, &GIVES, Term::NIL);
     }

@@ -74,7 +74,7 @@ impl RamFile {
             30 => Ok(Answer::Data(self.bytes.clone())),
             37 => Ok(Answer::Number(self.bytes.len())),
             // To write all to the disk, advice about the use of the file, and room for it.
-            9 | 19 | 38 | 39 => self.is_open().map(|()| Answer::Done),
+            9 | 19 | 38 | 39 => self.check_open().map(|()| Answer::Done),
             _ => return None,
         })
     }
@@ -87,7 +87,7 @@ impl RamFile {
         Ok(Answer::Number(0))
     }
 
-    fn is_open(&self) -> Result<(), Errno> {
+    fn check_open(&self) -> Result<(), Errno> {
         if self.mode == 0 {
             return Err(Errno::BADF);
         }
@@ -137,7 +137,7 @@ impl RamFile {
     fn seek(&mut self, arguments: &[u8]) -> Result<Answer, Errno> {
         let (offset, rest) = number(arguments)?;
         let (origin, _) = number(rest)?;
-        self.is_open()?;
+        self.check_open()?;
         let from = match origin {
             0 => 0,
             1 => self.position,

@@ -302,7 +302,7 @@ impl Process {
             if let Some(call) = call
                 && let Some(times) = &call.times
             {
-                probes().was_dirty(self, call.kind, &times.ticks());
+                probes().charge_dirty(self, call.kind, &times.ticks());
             }
         }
     }

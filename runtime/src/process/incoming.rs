@@ -577,7 +577,7 @@ impl Process {
             self.wake_if_held_is_due();
         }
         if explore::is_on() {
-            self.may_end_in_receive(false);
+            self.note_receive_that_may_end(false);
             self.waits_for_its_end();
         }
         self.wait();

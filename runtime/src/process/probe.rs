@@ -113,7 +113,7 @@ pub(crate) trait Probes: Send + Sync {
     /// The last time slice of a process ends.
     fn exits(&self, p: &Process);
     /// A call of a process whose calls are measured has come back from a dirty scheduler.
-    fn was_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks);
+    fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks);
     /// A process is no more.
     fn gone(&self, p: &Process);
 

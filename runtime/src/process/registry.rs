@@ -229,7 +229,7 @@ static GETS: Native = Native::new("erlang", "register", 2);
 
 /// Whether a process that `p` gives a name to is there to get one. The caller holds the names.
 pub(crate) fn gets_name(p: &Process, pid: Pid) -> bool {
-    let may_get = |shared: &ProcShared| shared.can_be_named() != Err(am::notalive);
+    let may_get = |shared: &ProcShared| shared.check_nameable() != Err(am::notalive);
     let is_there = || lookup(pid, &pin()).is_some_and(may_get);
     pid == p.pid() || !order::is_asked() || answer::decided(p, &GETS, is_there)
 }
@@ -241,7 +241,7 @@ pub(crate) fn gets_name(p: &Process, pid: Pid) -> bool {
 pub(crate) fn register_process(mut names: Changes, name: Atom, pid: Pid) -> Result<(), Atom> {
     let guard = pin();
     let shared = lookup(pid, &guard).ok_or(am::notalive)?;
-    shared.can_be_named()?;
+    shared.check_nameable()?;
     if names.contains_key(&name) {
         return Err(am::none);
     }

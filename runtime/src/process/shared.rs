@@ -222,7 +222,7 @@ impl ProcShared {
     }
 
     /// Has it no name, and may it get one? Errors: as `register/2` tells them.
-    pub(super) fn can_be_named(&self) -> Result<(), Atom> {
+    pub(super) fn check_nameable(&self) -> Result<(), Atom> {
         match self.name.load(Ordering::Acquire) {
             0 => Ok(()),
             NAMELESS => Err(am::notalive),

@@ -90,7 +90,7 @@ impl Process {
     }
 
     /// A suspension of it begins: its timers stand still with it.
-    pub(crate) fn is_suspended_by(&mut self, suspended: Suspended) {
+    pub(crate) fn suspend_for(&mut self, suspended: Suspended) {
         if !self.is_suspended() && !self.is_replayed() {
             self.pause_timers();
         }

@@ -400,7 +400,7 @@ impl Scheduler {
         become_(Role::Runs);
         // Without one, it is slower.
         let _ = region::begin();
-        native::has_forked();
+        native::note_fork();
         if !is_loud && mute().is_err() {
             leave(3);
         }
@@ -557,7 +557,7 @@ fn ended(socket: &mut UnixStream, end: End) {
 /// This process is a worker from now on.
 fn begin_to_work(scenario: &Scenario) {
     become_(Role::Works);
-    native::has_forked();
+    native::note_fork();
     ignore_keys();
     match UnixStream::connect(&scenario.socket) {
         Ok(socket) => OWN.with_borrow_mut(|own| own.socket = Some(socket)),

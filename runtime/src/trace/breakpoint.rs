@@ -425,19 +425,19 @@ pub(crate) fn scheduled_in(p: &mut Process) {
 
 /// A call of the process on a dirty scheduler has come back.
 #[cold]
-pub(super) fn was_dirty(p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
+pub(super) fn charge_dirty(p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
     let calls = p.shared().tracee.calls();
     let current = native::current(p);
     for meter in meters_of(p).into_iter().flat_map(|m| &mut m.meters) {
         if meter.session.bit() & calls == 0 {
             continue;
         }
-        let account = meter.was_dirty(times);
+        let account = meter.charge_dirty(times);
         // Where the function is not measured, its time is that of who called it.
         if let (Some(profile), Some(mfa)) = (&meter.session.profile, current)
             && profile.accounts.lock().get(&account) == Some(&mfa)
         {
-            profile.is_native(mfa, native::of_dirty(dirty));
+            profile.note_native(mfa, native::of_dirty(dirty));
         }
     }
 }

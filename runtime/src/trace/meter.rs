@@ -485,7 +485,7 @@ impl Meter {
 
     /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
     /// Gives the account of that function.
-    pub(super) fn was_dirty(&mut self, times: &DirtyTicks) -> u32 {
+    pub(super) fn charge_dirty(&mut self, times: &DirtyTicks) -> u32 {
         let node = self.current();
         if self.measures.time {
             node.add_ticks(times.ran);

@@ -71,16 +71,16 @@ pub(crate) fn drives(p: &Process, mfa: impl FnOnce() -> Option<Mfa>) {
     if (record::is_named() || p.meters.is_some())
         && let Some(mfa) = mfa()
     {
-        is_native(p, mfa, Native::Ordinary);
+        note_native(p, mfa, Native::Ordinary);
     }
 }
 
 #[cold]
-fn is_native(p: &Process, mfa: Mfa, native: Native) {
+fn note_native(p: &Process, mfa: Mfa, native: Native) {
     record::function_is_native(mfa, native);
     for meter in meter::all_of(p) {
         if let Some(profile) = &meter.session.profile {
-            profile.is_native(mfa, native);
+            profile.note_native(mfa, native);
         }
     }
 }

@@ -86,8 +86,8 @@ impl Probes for Tracing {
     fn exits(&self, p: &Process) {
         sysprof::exits(p);
     }
-    fn was_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
-        breakpoint::was_dirty(p, dirty, times);
+    fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
+        breakpoint::charge_dirty(p, dirty, times);
     }
     fn gone(&self, p: &Process) {
         events::exited(p);

@@ -78,7 +78,7 @@ impl Profiled {
     }
 
     /// A function is native code. It is dirty if it ever was.
-    pub(super) fn is_native(&self, mfa: Mfa, native: Native) {
+    pub(super) fn note_native(&self, mfa: Mfa, native: Native) {
         let mut natives = self.natives.lock();
         let known = natives.entry(mfa).or_insert(native);
         *known = native.max(*known);

@@ -348,7 +348,7 @@ impl Explorer {
         let part = flight.as_ref().map_or(0.0, |flight| flight.part);
         let run = self.known(run, is_left_out);
         let analysis = Analysis::of(&run, &mut self.choices)?;
-        analysis.has_all_races()?;
+        analysis.check_races()?;
         let own = analysis.whole(|at| self.left_out.contains(&at));
         let ran = match flight.filter(|flight| !self.choices.begins_with(&own, &flight.beginning)) {
             Some(flight) => {

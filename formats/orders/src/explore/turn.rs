@@ -151,7 +151,7 @@ impl<'r> Analysis<'r> {
 
     /// # Errors
     /// One line: there are more races than are known.
-    pub(super) fn has_all_races(&self) -> Result<(), String> {
+    pub(super) fn check_races(&self) -> Result<(), String> {
         match self.causes.seen.races().len() {
             RACES_MAX => Err("more accesses of a run race than are looked for".into()),
             _ => Ok(()),

@@ -10,7 +10,7 @@ const SENDINGS_MAX: u32 = 1 << 26;
 
 impl Known {
     /// Refuses a number of a sending that is too far behind those that are known.
-    fn may_have_sent(&self, number: u32) -> Result<(), String> {
+    fn check_sent(&self, number: u32) -> Result<(), String> {
         match number.saturating_sub(self.sent) > SENDINGS_MAX {
             true => Err(incomplete()),
             false => Ok(()),
@@ -27,14 +27,14 @@ impl Reader<'_> {
             .and_then(|count| known.told_sent.checked_add(count));
         known.told_sent = told.ok_or_else(incomplete)?;
         let told = known.told_sent;
-        known.is_at_site(Sited::Send(told));
+        known.note_site(Sited::Send(told));
         self.sent_until(me, told)
     }
 
     /// Its sendings up to this number are among its steps.
     pub(super) fn sent_until(&mut self, me: usize, number: u32) -> Result<(), String> {
         let known = &mut self.all[me];
-        known.may_have_sent(number)?;
+        known.check_sent(number)?;
         known
             .steps
             .extend((known.sent + 1..=number).map(Step::Send));
@@ -47,7 +47,7 @@ impl Reader<'_> {
         let from = self.place_of_low(label.from);
         let number = label.number;
         let known = &mut self.all[from];
-        known.may_have_sent(number)?;
+        known.check_sent(number)?;
         known.heard_of = known.heard_of.max(number);
         Ok(Message::Sent { from, number })
     }
@@ -89,7 +89,7 @@ impl Reader<'_> {
         let known = &mut self.all[me];
         let at = usize::try_from(at).map_err(|_| incomplete())?;
         let message = known.queue.remove(at).ok_or_else(incomplete)?;
-        known.is_at_site(Sited::Receive(message));
+        known.note_site(Sited::Receive(message));
         known.steps.push(Step::Receive(message));
         Ok(())
     }

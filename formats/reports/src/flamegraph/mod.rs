@@ -264,7 +264,7 @@ fn paint<W: Write>(
     axis: Option<&[Tick]>,
     out: W,
 ) -> Result<(), String> {
-    is_something(&lines, drawing)?;
+    check_not_empty(&lines, drawing)?;
     let mut options = options(drawing);
     options.palette_map = Some(&mut palette);
     let Some(axis) = axis else {
@@ -299,7 +299,7 @@ pub(crate) fn paint_difference<W: Write>(
     drawing: &Drawing,
     out: W,
 ) -> Result<(), String> {
-    is_something(&lines, drawing)?;
+    check_not_empty(&lines, drawing)?;
     let mut options = options(drawing);
     if options.factor < 1.0 {
         // The part that has become more or less is not multiplied by the factor: nanoseconds need none.
@@ -331,7 +331,7 @@ const DIFFERENCE_STYLE: &str = "\
 const COST_MAX: u64 = 1 << 53;
 
 /// Whether these stacks can be drawn; one line where they cannot.
-fn is_something(lines: &[String], drawing: &Drawing) -> Result<(), String> {
+fn check_not_empty(lines: &[String], drawing: &Drawing) -> Result<(), String> {
     // The costs follow the last frame: one, or two.
     let costs = lines.iter().flat_map(|line| {
         let costs = line.rsplit(' ').take(2);

@@ -126,7 +126,7 @@ arms! {
                 }
                 if r.p.awaits_turn(|| has_bad_time(r)) {
                     if explore::is_on() {
-                        r.p.may_end_in_receive(has_time(r));
+                        r.p.note_receive_that_may_end(has_time(r));
                     }
                     // Also where a receive has no time to wait: another message comes first.
                     r.p.wait();

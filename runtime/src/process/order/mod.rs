@@ -466,7 +466,7 @@ impl Process {
             explore::sent(self.pid(), to);
         }
         self.follow_step(Step::Send(number));
-        self.has_answered();
+        self.note_answer();
         number
     }
 

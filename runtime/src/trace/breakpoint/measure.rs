@@ -195,7 +195,7 @@ fn look(bp: &SessionBp, pc: CodeAddress, original: u64) {
     if let (Some(account), Some(profile)) = (&bp.profile, &bp.session.profile)
         && let Some(native) = account.nature.look(pc, original)
     {
-        profile.is_native(call::mfa_at(pc), native);
+        profile.note_native(call::mfa_at(pc), native);
     }
 }
 

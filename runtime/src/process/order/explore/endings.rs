@@ -155,7 +155,7 @@ impl Process {
     }
 
     /// A signal may end it in this receive, which has a time or not.
-    pub(crate) fn may_end_in_receive(&self, has_time: bool) {
+    pub(crate) fn note_receive_that_may_end(&self, has_time: bool) {
         self.endings(|endings| endings.has_time = has_time);
     }
 

@@ -103,26 +103,26 @@ impl Kept {
             match kind_of(*item) {
                 Kind::Set => {
                     self.settings.told.insert((of, *item));
-                    self.has_set(of, *item);
+                    self.note_set(of, *item);
                 }
                 Kind::Other if is_whole => {
                     self.note_unexplored("process_info/1 of another process")
                 }
-                Kind::Other => self.is_beyond_of(*item),
+                Kind::Other => self.note_unexplored_item(*item),
                 Kind::Fixed | Kind::Name | Kind::Trapping => {}
             }
         }
     }
 
     /// What is set, and another process is told of, is not turned around.
-    fn has_set(&mut self, of: Pid, item: Atom) {
+    fn note_set(&mut self, of: Pid, item: Atom) {
         let settings = &self.settings;
         if settings.set.contains(&(of, item)) && settings.told.contains(&(of, item)) {
-            self.is_beyond_of(item);
+            self.note_unexplored_item(item);
         }
     }
 
-    fn is_beyond_of(&mut self, item: Atom) {
+    fn note_unexplored_item(&mut self, item: Atom) {
         self.note_unexplored(&format!(
             "process_info(_, {}) of another process",
             item.name()
@@ -135,7 +135,7 @@ pub(crate) fn sets(pid: Pid, item: Atom) {
     if is_on() {
         kept(|kept| {
             kept.settings.set.insert((pid, item));
-            kept.has_set(pid, item);
+            kept.note_set(pid, item);
         });
     }
 }

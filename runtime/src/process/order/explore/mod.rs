@@ -28,15 +28,15 @@ pub(in crate::process) use endings::{Endings, record_killed_by};
 pub(in crate::process) use info::gives_up_names;
 pub(crate) use info::{Info, asks_info, sets};
 pub(crate) use timers::{
-    Timer, cancels_timer, go_off_for_nobody, is_timer, looks_for_timer, may_start_timer,
-    receiver_of_timer, starts_timer, tell_timers_left,
+    Timer, cancels_timer, go_off_for_nobody, is_timer, looks_for_timer, receiver_of_timer,
+    starts_timer, tell_timers_left, wait_to_start_timer,
 };
 pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
-pub(crate) use traps::{all_trapping, is_to_trap, looks_for_exiting};
+pub(crate) use traps::{access_trapping, all_trapping, looks_for_exiting};
 pub(in crate::process) use traps::{calls_exit, exit_arrives, settle};
 pub(crate) use watches::{
-    Watch, asks_alive, gives_up_monitor, is_born_watched, keeps_word, links, looks_for,
-    looks_for_linked, looks_for_peer, monitors,
+    Watch, asks_alive, gives_up_monitor, keeps_word, links, looks_for, looks_for_linked,
+    looks_for_peer, monitors, record_watched_birth,
 };
 pub(in crate::process) use watches::{end_of_nobody, goes, hears_of_link};
 

@@ -40,7 +40,7 @@ const LATER: &str = "timers that go off later";
 ///
 /// # Errors
 /// As [`Process::yield_if_killed_first`].
-pub(crate) fn may_start_timer(p: &Process) -> Result<(), Control<'static>> {
+pub(crate) fn wait_to_start_timer(p: &Process) -> Result<(), Control<'static>> {
     match is_on() {
         true => p.yield_if_killed_first(),
         false => Ok(()),
@@ -145,7 +145,7 @@ pub(crate) fn receiver_of_timer(pid: Pid) -> Option<Pid> {
 ///
 /// # Errors
 /// As [`Process::accesses`].
-pub(super) fn is_about_to_go_off(p: &Process) -> Result<(), Control<'static>> {
+pub(super) fn wait_to_go_off(p: &Process) -> Result<(), Control<'static>> {
     let end = end_of(p.pid(), Access::Write);
     match timer_that_is(p.pid(), |timer| timer.receiver) {
         Some(Receiver::Name(name)) => p.accesses_all(&[end, look_for(name)]),

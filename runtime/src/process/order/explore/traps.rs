@@ -30,7 +30,7 @@ pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
 ///
 /// # Errors
 /// As [`Process::accesses`], and where a signal is to end it first.
-pub(crate) fn is_to_trap(p: &Process, traps: bool) -> Result<(), Control<'static>> {
+pub(crate) fn access_trapping(p: &Process, traps: bool) -> Result<(), Control<'static>> {
     if traps == p.flags.get().trap_exit {
         return Ok(());
     }

@@ -5,7 +5,7 @@
 
 use beamline_orders::Ends;
 
-use super::timers::is_about_to_go_off;
+use super::timers::wait_to_go_off;
 use super::traps::whether_trapping;
 use super::{Kept, is_on, is_timer, kept, note_unexplored};
 use crate::process::order::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
@@ -193,7 +193,7 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
 /// As [`Process::accesses`].
 pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
     match is_on() {
-        true if is_timer(p.pid()) => is_about_to_go_off(p),
+        true if is_timer(p.pid()) => wait_to_go_off(p),
         true => {
             let linked = match p.exit_reason().is_some_and(|reason| reason == am::normal) {
                 true => linked_to(p.pid()),
@@ -259,7 +259,12 @@ pub(crate) fn monitors(by: &Process, whom: Pid, reference: RefNumbers) {
 }
 
 /// A process begins linked to who made it, or monitored by that one.
-pub(crate) fn is_born_watched(by: Pid, child: Pid, is_linked: bool, monitor: Option<RefNumbers>) {
+pub(crate) fn record_watched_birth(
+    by: Pid,
+    child: Pid,
+    is_linked: bool,
+    monitor: Option<RefNumbers>,
+) {
     if !is_on() {
         return;
     }

@@ -88,7 +88,7 @@ impl Process {
     }
 
     /// It has sent: the answer, where it answers.
-    pub(in crate::process) fn has_answered(&self) {
+    pub(in crate::process) fn note_answer(&self) {
         if has_stopped() {
             let answers = &mut self.own_order().answers;
             if *answers == Answers::Now {

@@ -603,7 +603,7 @@ impl Process {
 
     /// A built-in function is about to give up what tells of the end of `of`, or, with [`SystemNotice::Any`], what no process
     /// sends: whether the recorded process had been told before. Then it is to try again later.
-    pub(crate) fn is_to_hear(
+    pub(crate) fn wait_for_notice(
         &self,
         word: impl FnOnce(&Process) -> Option<SystemNotice>,
     ) -> Option<Control<'static>> {
