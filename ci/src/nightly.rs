@@ -21,7 +21,7 @@ pub(crate) struct Options {
 /// Stands for the seed in the words of a part.
 const SEED: &str = "SEED";
 
-/// So many random numbers follow the seed of a commit, before that of the next one.
+/// Random numbers from the seed of a commit to that of the next one.
 const NUMBERS: u64 = 10_000;
 
 /// The parts: each one's name, and the task of this program that it runs.

@@ -122,7 +122,7 @@ pub struct Options {
 pub enum Top {
     /// All of them.
     All,
-    /// So many.
+    /// How many.
     Rows(usize),
 }
 

@@ -87,7 +87,7 @@ sleeps(Me) -> receive never -> ok after 50 -> proc_lib:hibernate(?MODULE, woken,
 woken(Me) -> receive wake -> Me ! woken end.
 ";
 
-/// Exit signals are lost to who does not trap exits yet, become messages, and end who has two of them: in a replay, which
+/// Exit signals are lost to whoever does not trap exits yet, become messages, and end who has two of them: in a replay, which
 /// waits for no time, they come when they like.
 const TRAPS: &str = "\
 -module(work).
@@ -303,7 +303,7 @@ fn exit_signals_come_before_who_traps_exits_or_behind_as_they_did() {
     }
 }
 
-/// Processes that exit with the reason of who is gone already, and one that is.
+/// Processes that exit with the reason of whoever is gone already, and one that is.
 const NOPROC: &str = "\
 -module(work).
 -export([main/1]).

@@ -274,7 +274,7 @@ fn instructions(mut code: &[u8]) -> Vec<Instruction> {
     all
 }
 
-/// So many operands, and what is behind them.
+/// This many operands, and what is behind them.
 fn operands(mut code: &[u8], mut count: usize) -> Option<(Vec<Vec<u8>>, &[u8])> {
     let mut operands = Vec::new();
     while count > 0 {

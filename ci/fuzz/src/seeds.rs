@@ -17,7 +17,7 @@ use crate::beam;
 
 /// A larger file takes too long.
 const BYTES_MAX: usize = 12 << 10;
-/// So many of OTP's files, from all of its applications.
+/// Files of OTP, from all of its applications.
 const OTP_FILES: usize = 150;
 
 fn workspace() -> &'static Path {

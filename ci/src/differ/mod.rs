@@ -55,7 +55,7 @@ pub(crate) struct Options {
     alike: usize,
 }
 
-/// So many random modules are part of `cargo xtask test`.
+/// Random modules that are part of `cargo xtask test`.
 const TESTED: usize = 200;
 
 impl Options {
@@ -92,7 +92,7 @@ const CAMPAIGNS: [&str; 9] = [
 
 const EXTREMES: &str = "extremes";
 
-/// So many cases are run by one instance.
+/// Cases run by one instance.
 const BATCH: usize = 500;
 
 /// The runtimes, and the folder of the cases.
@@ -349,7 +349,7 @@ fn is_too_slow(build: Build, lines: &[String]) -> bool {
     build == Build::Zealous && (lines == ["no answer"] || lines == ["hangs"])
 }
 
-/// So many cases of the zealous build have got no answer.
+/// Cases of the zealous build that got no answer.
 fn without_answer(builds: &[Build], given: &[Cases]) -> usize {
     let side = builds.iter().position(|build| *build == Build::Zealous);
     let cases = side.into_iter().flat_map(|side| given[side].values());

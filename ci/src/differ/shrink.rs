@@ -9,7 +9,7 @@ use crate::outside;
 
 use super::{Finding, Runtimes};
 
-/// So many smaller cases are tried by one instance.
+/// Smaller cases tried by one instance.
 const SLICE: usize = 60;
 
 /// Longest time that is spent on one case.

@@ -122,7 +122,7 @@ pub enum Step {
     Heard(Heard, usize),
     /// It was collected, as another process had asked for it.
     Collect {
-        /// So many reductions had it made.
+        /// The reductions it had made.
         reductions: u64,
         /// All of its heap was swept.
         major: bool,
@@ -437,7 +437,7 @@ fn delivered(steps: Vec<Step>) -> Vec<Step> {
 }
 
 impl Message {
-    /// Its sender, if a process has sent it, its number among that one's, and itself.
+    /// Sort key: sender (`None` for the system), sequence number, message.
     fn in_its_line(self) -> (Option<usize>, u32, Message) {
         match self {
             Message::Sent { from, number } => (Some(from), number, self),

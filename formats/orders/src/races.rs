@@ -72,7 +72,7 @@ pub enum Pair {
 pub struct Messages {
     /// What was taken; nothing where the receive timed out.
     pub taken: Option<Message>,
-    /// So many of the receiver's receives had timed out by then, with this one.
+    /// How many of the receiver's receives had timed out by then, with this one.
     pub timeout: u32,
     /// What could have been taken instead.
     pub other: Message,
@@ -272,8 +272,8 @@ impl Races {
             })
         };
         let least = ends(cuts.clone());
-        // It may depend on the race who ends a process by a signal, where it is not known when that one was sent; unless the
-        // race depends on it.
+        // If it is not known when a killing signal was sent, assume that the kill depends on the race, unless the race
+        // depends on the kill.
         let unknown = self.trace.ends_by_signals();
         let unknown = unknown.filter(|(at, _)| !self.takers.ended.contains(at));
         let with_signals = unknown.chain(cuts).collect();

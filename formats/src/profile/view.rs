@@ -63,7 +63,7 @@ impl FromStr for Scope {
 pub struct View {
     /// The functions.
     pub scope: Scope,
-    /// So many rows at most: the dearest.
+    /// Most rows: the dearest.
     pub top: Option<usize>,
     /// The terminal's columns: names come last then, and longer ones are cut. None: it is no terminal.
     pub columns: Option<usize>,
@@ -111,7 +111,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// So many of the functions out of scope are named: the dearest.
+    /// How many of the functions out of scope are named: the dearest.
     pub const NAMED: usize = 3;
 
     /// The name of one of the functions, below [`Rest::text`].

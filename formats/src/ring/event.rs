@@ -241,9 +241,9 @@ events! {
     3 = Return, "return", Returns, { function: NameId };
     /// An exception, or hibernation, ends the newest `calls` calls, or all there are; their caller goes on.
     4 = Unwind, "unwind", Returns, { calls: u64 };
-    /// So many words it has allocated in all.
+    /// Words it has allocated in all.
     5 = Words, "words", Words, { total: u64 };
-    /// So many reductions it has had in all.
+    /// Reductions it has had in all.
     6 = Reductions, "reductions", Reductions, { total: u64 };
     /// A message is sent.
     8 = Send, "send", Messages, { to: Id; text };
@@ -412,10 +412,10 @@ events! {
     /// native function, 3 a collection, 4 the runtime's own work), the thread's kind (0 another one, 1 a scheduler, 2 a dirty
     /// CPU scheduler, 3 a dirty I/O scheduler), and its number.
     117 = Sampled, "sampled", Samples, { stack: NameId, does: u64, kind: u64, number: u64 };
-    /// So many samples found no room on their way from the system.
+    /// Samples that found no room on their way from the system.
     118 = SamplesLost, "samples_lost", Samples, { count: u64 };
     /// A collection that has just ended has left it so many bytes in binaries outside its heap, in so many of them, of which
-    /// the largest has so many bytes. It is not recorded for who has none. Where a minor collection leaves many, they are not
+    /// the largest has so many bytes. It is not recorded for whoever has none. Where a minor collection leaves many, they are not
     /// looked at: `count` and `largest` are 0, and a binary counts as often as it is referred to.
     119 = GcBinaries, "gc_binaries", Gc, { bytes: u64, count: u64, largest: u64 };
     /// At the end of the recording it owns the ETS table of this name, of so many words, with so many objects.

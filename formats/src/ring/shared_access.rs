@@ -1,4 +1,4 @@
-//! What of an access to what processes share is one number of its record.
+//! Packs an access to what processes share (its kind, mode and number) into one word of its record.
 
 /// What processes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

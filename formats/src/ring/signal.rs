@@ -12,9 +12,9 @@ pub enum SignalKind {
     Link = 3,
     /// It gives up that link.
     Unlink = 4,
-    /// An exit signal, which ends who does not trap exits: of a call of `exit/2`, or of the end of a linked process.
+    /// An exit signal, which ends whoever does not trap exits: of a call of `exit/2`, or of the end of a linked process.
     Exit = 5,
-    /// An exit signal that ends who traps exits, too.
+    /// An exit signal that ends whoever traps exits, too.
     Kill = 6,
     /// An exit signal with the reason `normal`, which ends nobody.
     Normal = 7,

@@ -106,7 +106,7 @@ pub enum Took {
     Nothing,
     /// So little that the writers can go on for a while: a small frame costs more for each record than a large one.
     Little,
-    /// So much that more should be taken at once.
+    /// Enough that more should be taken at once.
     Much,
 }
 
@@ -610,7 +610,7 @@ impl Frames {
         Ok(runs)
     }
 
-    /// So many blocks of the frame at `at`, into `buffer`.
+    /// Reads this many blocks of the frame at `at` into `buffer`.
     pub(super) fn load(
         file: &File,
         (at, packed): (u64, u64),

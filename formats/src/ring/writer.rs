@@ -699,7 +699,7 @@ impl Segment {
 /// Records grow in this part of a segment's blocks at most: nobody takes these out meanwhile.
 const GROWING_PART: u64 = 4;
 
-/// So long waits a writer for whoever takes blocks out, if that one does nothing.
+/// How long a writer waits for a drain that makes no progress.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// And looks this often.
 const PAUSE: Duration = Duration::from_micros(100);

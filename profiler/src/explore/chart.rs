@@ -20,7 +20,7 @@ use super::search::is_left_out;
 /// What a step takes.
 const STEP_NS: u64 = 1_000_000;
 
-/// So many messages and races a page has.
+/// Most messages and races of a page.
 const MOST: usize = 10_000;
 
 /// Room for a record, with its text.

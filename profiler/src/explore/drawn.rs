@@ -55,7 +55,7 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    /// So many runs.
+    /// To check an answer by this many runs, of this seed.
     pub(super) fn new(runs: u64, seed: u64) -> Verified {
         Verified {
             by: [Draw::Random, Draw::Pos].map(|draw| Drawn::new(draw, seed, 1)),

@@ -46,7 +46,7 @@ impl Finding {
     }
 }
 
-/// So many characters of a result are shown.
+/// Most characters of a result shown.
 const REASON_MAX: usize = 400;
 
 impl fmt::Display for Finding {

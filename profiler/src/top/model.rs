@@ -136,9 +136,9 @@ fn by_name<S: Serializer>(parts: &[f64; Does::ALL.len()], to: S) -> Result<S::Ok
 pub(super) struct View {
     /// The time that the samples are of.
     pub(super) span_ns: u64,
-    /// So many.
+    /// How many.
     pub(super) samples: u64,
-    /// So many found no room.
+    /// Samples that found no room.
     pub(super) lost: u64,
     /// What stopping threads has cost.
     pub(super) stopped: Stopped,

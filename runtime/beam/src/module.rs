@@ -305,7 +305,7 @@ pub enum FrameSize {
     Entry,
     /// There is none.
     None,
-    /// So many words.
+    /// This many words.
     Words(u32),
 }
 

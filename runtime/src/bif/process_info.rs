@@ -375,7 +375,7 @@ pub(super) fn status(p: &Process, for_other: bool) -> Term<'static> {
 /// The messages that wait. Those that lie on the heap already are not copied, as in ERTS.
 /// Source: `erts_prep_msgq_for_inspection()`.
 fn messages<'p>(p: &'p Process) -> Term<'p> {
-    /// So many messages ahead are asked for: each may lie in a fragment of its own, in no cache.
+    /// Messages prefetched ahead: each may lie in a fragment of its own, in no cache.
     const AHEAD: usize = 5;
     if p.flags.get().sensitive {
         return Term::NIL;

@@ -345,7 +345,7 @@ impl Heap {
         }
     }
 
-    /// Keeps a binary, whose one count this takes over, until the next collection, for who reads its bytes. 3 words.
+    /// Keeps a binary, whose one count this takes over, until the next collection, for whoever reads its bytes. 3 words.
     ///
     /// # Safety
     /// H4: the caller gives the count.

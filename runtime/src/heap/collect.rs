@@ -116,7 +116,7 @@ impl Tops {
     }
 }
 
-/// So many bytes from an address on.
+/// A range of bytes from an address on.
 #[derive(Clone, Copy)]
 struct Place {
     start: usize,

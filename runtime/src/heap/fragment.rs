@@ -100,7 +100,7 @@ impl Header {
         self.used_words.get() as usize
     }
 
-    /// So many words are in use from now on: no more than there is room for.
+    /// Sets how many words are in use: no more than there is room for.
     pub(crate) fn set_used_words(&self, words: usize) {
         debug_assert!(words <= self.capacity_words());
         self.used_words.set(words as u32);

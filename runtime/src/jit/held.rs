@@ -3,9 +3,9 @@
 //! A template that ends with the value of a register of the process in a machine register says so
 //! ([`Compiler::hold`]). Where no jump of the function leads to the next instruction, its template takes the value from
 //! there: because it begins by loading that register ([`templates::loads_first`]), or because it takes what it needs from
-//! wherever it is ([`Compiler::pass`]). What it leaves alone ([`keeps::kept`]) is held on. Who gets to that instruction
-//! on another way (from what stands behind the rest, or because the process goes on there) gets there by way of a reload,
-//! which stands behind the rest, too. The registers of the process always have their values in memory, too.
+//! wherever it is ([`Compiler::pass`]). What it leaves alone ([`keeps::kept`]) is held on. Other paths to that
+//! instruction (from out-of-line code, or where the process is scheduled in again) enter through a reload stub, which is out
+//! of line, too. The registers of the process always have their values in memory, too.
 //!
 //! A function begins with its first arguments in machine registers, and a call leaves its result in one (J4, J5). So values
 //! of these registers are put there where that is possible ([`Compiler::free_for`]), and calls move the others there.
@@ -57,7 +57,7 @@ pub(super) struct Carried {
     pub(super) place: usize,
 }
 
-/// A way to an instruction for who does not have what it takes in machine registers.
+/// A way to an instruction for whoever does not have what it takes in machine registers.
 pub(super) struct Reload {
     labels: Labels,
     place: usize,
@@ -94,7 +94,7 @@ fn held_on(held: &AllHeld, is_kept: impl Fn(&Held) -> bool) -> AllHeld {
     .collect()
 }
 
-/// So many machine registers hold values at most while a template takes others.
+/// Most machine registers kept live across a template.
 const HELD_ON: u32 = 6;
 
 fn registers(held: &AllHeld) -> keeps::Set {

@@ -45,7 +45,7 @@ pub(super) struct Known<'m> {
 /// Registers that hold small integers.
 pub(super) type Facts = SmallVec<[(Reg, Range); 8]>;
 
-/// So many registers are kept in mind.
+/// Most registers that facts are kept of.
 const MOST: usize = 32;
 
 impl<'m> Known<'m> {

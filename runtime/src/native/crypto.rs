@@ -209,7 +209,7 @@ fn hash_final_nif_1<'p>(p: &'p Process, [state]: [Term<'p>; 1]) -> BifResult<'p>
     Ok(p.binary(&state.finish()))
 }
 
-/// So many bits of a digest of any length.
+/// This many bits of a digest of any length.
 fn hash_final_xof_nif_2<'p>(p: &'p Process, [state, bits]: [Term<'p>; 2]) -> BifResult<'p> {
     let bad = |_| raise(p, "badarg", 0, "Bad state", line!());
     let state = object::<State>(state).map_err(bad)?.clone();

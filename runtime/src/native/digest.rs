@@ -23,7 +23,7 @@ use crate::hash::md5::Md5;
 pub(super) struct Info {
     /// OpenSSL's number of it.
     pub(super) number: i64,
-    /// Bytes of its output; 0 where who asks says how many.
+    /// Bytes of its output; 0 where whoever asks says how many.
     pub(super) bytes: usize,
     /// Bytes that are digested at once.
     pub(super) block_bytes: usize,

@@ -4,7 +4,7 @@
 //! A file is closed by `close_nif/1`, or when the last reference to it is collected (with its owner's heap at the
 //! latest). Differs: ERTS leaves a file open, whose reference was collected, until its owner dies.
 //!
-//! Not here: the checks of who owns a file, which `prim_file.erl` makes.
+//! Not here: the checks of whoever owns a file, which `prim_file.erl` makes.
 
 mod turns;
 

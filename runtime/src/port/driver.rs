@@ -135,7 +135,7 @@ impl Context<'_> {
         });
     }
 
-    /// So many bytes have been read.
+    /// Bytes read so far.
     pub(super) fn took_input(&mut self, bytes: usize) {
         super::count(&super::INPUT_BYTES, &mut self.state.input_bytes, bytes);
     }

@@ -257,7 +257,7 @@ impl Port {
         self.state.lock().owner
     }
 
-    /// So many bytes have been read.
+    /// Bytes read so far.
     pub(crate) fn took_input(&self, bytes: usize) {
         count(&INPUT_BYTES, &mut self.state.lock().input_bytes, bytes);
     }

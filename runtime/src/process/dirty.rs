@@ -1,8 +1,8 @@
 //! Calls on dirty schedulers, and the processes that wait for them.
 //!
 //! The call is made by a stand-in: a process of its own with the same identity, and the caller's registers and work.
-//! Its heap has no block, so that what it builds is in fragments. The caller lies at home meanwhile, and ordinary
-//! schedulers handle its signals. It is not collected and runs no code until it comes back: then the stand-in's heap
+//! Its heap has no block, so that what it builds is in fragments. The caller stays in its `ProcShared` meanwhile, and
+//! ordinary schedulers handle its signals. It is not collected and runs no code until it comes back: then the stand-in's heap
 //! becomes part of its own, and what the call has come to is its own work.
 //!
 //! A caller that exits is gone for everybody at once. Its heap stays until the call has ended, and what the call comes
@@ -10,8 +10,8 @@
 //!
 //! Source: `erl_process.c`, `erl_nif.c` (`execution_state()`, the shadow process), OTP 29. Invariants:
 //! - DC1: while a process is away, nothing collects or frees its heap: the terms that its stand-in has in hand stay
-//!   where they are. Others may be built there, by who handles its signals.
-//! - DC2: a stand-in is reached by one thread at a time: by who has taken it out of the call.
+//!   where they are. Others may be built there, by whoever handles its signals.
+//! - DC2: a stand-in is reached by one thread at a time: by whoever has taken it out of the call.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};

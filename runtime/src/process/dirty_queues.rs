@@ -53,7 +53,7 @@ pub(crate) struct DirtyQueue {
     kind: Dirty,
     queue: Mutex<Queue>,
     filled: Condvar,
-    /// How many calls wait, for who looks without the lock.
+    /// How many calls wait, for whoever looks without the lock.
     waiting: AtomicUsize,
 }
 

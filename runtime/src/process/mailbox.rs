@@ -91,15 +91,15 @@ pub(crate) struct Mailbox {
     is_examining: bool,
     /// No message from here on is a root.
     attached: usize,
-    /// So many at its end have come without being looked for.
+    /// Messages at its end that came without being looked for.
     unlooked_for: u32,
     /// The receive has looked for messages.
     has_looked: bool,
-    /// So many messages has it passed over, which were charged for.
+    /// Messages passed over and charged for.
     passed: u32,
     /// It has begun behind a marker, or behind what was there.
     is_marked: bool,
-    /// So many in it are answers of the runtime's.
+    /// Queued replies of the runtime, invisible to user code.
     answers: u32,
     /// Signals taken from the outer queue and not handled yet.
     pub(super) middle: Batch<Signal>,
@@ -118,7 +118,7 @@ struct ToSelf(VecDeque<RawTerm>);
 #[derive(Default)]
 struct Rare {
     markers: Vec<Marker>,
-    /// The y registers of who examines a message that is lent.
+    /// The y registers of whoever examines a message that is lent.
     lent_to: Vec<RawTerm>,
 }
 
@@ -259,7 +259,7 @@ impl Mailbox {
             self.attached = self.attached.max(save + 1);
         }
     }
-    /// So many at its end have come without being looked for.
+    /// Messages at its end that came without being looked for.
     pub(super) fn not_looked_for(&mut self, count: usize) {
         self.unlooked_for = u32::try_from(count).unwrap_or(u32::MAX);
     }

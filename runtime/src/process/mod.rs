@@ -495,7 +495,7 @@ impl Process {
         self.x.get().is_null().then_some(x)
     }
 
-    /// Gives a new process the registers of who runs it.
+    /// Gives a new process the registers of whoever runs it.
     ///
     /// # Safety
     /// P2: `x` points to [`X_REGISTERS`] words that outlive the process's time slice.

@@ -214,8 +214,8 @@ fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     send_sized(p, pid, (message, None), token, number);
 }
 
-/// Sends a message, whose words cost. To one that is gone it goes nowhere, as ever, and costs nothing; but where the order
-/// of a run is recorded or followed, it costs the same: whether the receiver is gone by then is chance.
+/// Sends a message and charges reductions by its size. A message to a process that is gone costs nothing. Where the order of a
+/// run is recorded or followed it costs the same, since the receiver's end may come before or after: that is chance.
 #[inline]
 fn send_sized(
     p: &Process,

@@ -149,7 +149,7 @@ pub(crate) trait Probes: Send + Sync {
     /// A message with this mark is taken from the queue.
     fn token_received(&self, p: &Process, mark: Mark, message: Term<'_>);
 
-    /// Where a process is, for who profiles the machine.
+    /// Where a process is, for whoever profiles the machine.
     fn place(&self, p: &Process) -> Message;
     /// Wakes a process with `wake`, and tells that it has become active if it has; `place` is where it is then.
     fn wake(&self, pid: Pid, wake: &dyn Fn() -> bool, place: &dyn Fn() -> Option<Message>) -> bool;

@@ -107,7 +107,7 @@ fn of_name(name: Atom) -> Touch<'static> {
     }
 }
 
-/// A look for who has a name.
+/// A look for the process that has a name.
 pub(super) fn look_for(name: Atom) -> Touch<'static> {
     Touch {
         access: Access::Read,
@@ -191,7 +191,7 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
     Ok(names.get(&name).copied())
 }
 
-/// The same where `p` is to be told of the end of who has it.
+/// The same where `p` is to be told of the end of the process that has it.
 ///
 /// # Errors
 /// As [`to_give`].

@@ -75,7 +75,7 @@ pub(crate) struct Origin {
     pub(crate) priority: bool,
 }
 
-/// A monitor of who is no process.
+/// A monitor of what is no process.
 pub(crate) struct Watcher {
     /// Called when the process exits.
     pub(crate) told: Box<dyn FnOnce() + Send>,

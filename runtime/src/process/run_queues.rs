@@ -47,7 +47,7 @@ pub(super) fn enqueue_near(process: ProcRef, scheduler: usize) {
 }
 
 /// A queued process has got a higher priority: it goes to where it stands now. One that does not wait in
-/// a queue is put at its place by who puts it there.
+/// a queue is put at its place by whoever puts it there.
 pub(crate) fn promote(process: &ProcShared) {
     let priority = process.run_priority();
     // SAFETY: S2: an item of a queue is queued while its queue is locked.

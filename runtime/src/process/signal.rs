@@ -125,7 +125,7 @@ pub(crate) struct ExitSignal {
     pub(crate) token: Option<Token>,
     /// Which of its sender's accesses `exit/2` is in an explored run; else 0.
     pub(crate) access: u64,
-    /// Whether it counts as one to who traps exits, where that is settled before it is handled: in an explored run with the
+    /// Whether it counts as one to whoever traps exits, where that is settled before it is handled: in an explored run with the
     /// reason `normal`, and where a recorded run is followed.
     pub(crate) traps: Option<bool>,
 }
@@ -147,7 +147,7 @@ impl ExitSignal {
         }
     }
 
-    /// One because of a link, with the sequential trace token of who exits.
+    /// One because of a link, with the sequential trace token of whoever exits.
     pub(crate) fn of_link(from: Peer, reason: Term<'_>, token: Option<Token>) -> ExitSignal {
         ExitSignal {
             linked: true,

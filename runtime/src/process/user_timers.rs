@@ -37,11 +37,11 @@ struct UserTimer {
 enum When {
     /// At a time of [`monotonic_ns`].
     At(u64, Option<TimerId>),
-    /// So many nanoseconds after it runs again.
+    /// Nanoseconds from when it runs again.
     Paused(u64),
 }
 
-/// So long waits a timer of a recorded run whose receiver is not there yet.
+/// How long a timer of a recorded run waits for a receiver that is not there yet.
 const LATER_NS: u64 = 1_000_000;
 
 const SHARDS: usize = 64;

@@ -156,7 +156,7 @@ impl Due {
 pub(crate) enum PauseWords {
     /// The reference to its state ([`Process::trap_state`]).
     Once,
-    /// So many, each time.
+    /// How many, each time.
     Each(usize),
 }
 

@@ -61,7 +61,7 @@ enum Role {
 static ROLE: AtomicU8 = AtomicU8::new(Role::None as u8);
 static SCENARIO: OnceLock<Scenario> = OnceLock::new();
 
-/// Who boots for so long, in virtual time, has a timer that goes off again and again.
+/// Limit of the boot in virtual time: what timers are left after that are periodic.
 const BOOT_NS: u64 = 60_000_000_000;
 
 /// The exit code of a run that has sent its answer: what native code does may end one with any other.
@@ -87,7 +87,7 @@ struct Own {
     call_ended_ns: Option<u64>,
 }
 
-/// So long time goes on when the call has ended: a timer that goes off again and again keeps no run going.
+/// Virtual time granted after the call has returned, so that a periodic timer keeps no run going.
 const AFTER_CALL_NS: u64 = 60_000_000_000;
 
 impl Own {
@@ -112,8 +112,8 @@ struct Idle {
     slices: u64,
 }
 
-/// With so many time slices without a step, of so few reductions each, processes only ask for something that their prefix
-/// has and that does not come.
+/// With more time slices than these without a step, of fewer reductions each than those, processes poll for an event of
+/// their prefix that cannot come.
 const IDLE_SLICES: u64 = 10_000;
 const IDLE_REDUCTIONS: u64 = 100;
 
@@ -500,7 +500,7 @@ fn capture() -> io::Result<()> {
     close_input()
 }
 
-/// So many bytes of what a run prints are told.
+/// Most bytes kept of what a run prints.
 const PRINTED_MAX: u64 = 1 << 16;
 
 /// What a run of the whole program has printed, as a string.

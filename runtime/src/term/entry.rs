@@ -63,7 +63,7 @@ impl CodeAddress {
         self.0
     }
 
-    /// The specific instructions that are there, for who knows that they are.
+    /// The specific instructions that are there, for whoever knows that they are.
     #[inline(always)]
     #[must_use]
     pub const fn code(self) -> *const u64 {

@@ -433,7 +433,7 @@ pub(super) fn charge_dirty(p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
             continue;
         }
         let account = meter.charge_dirty(times);
-        // Where the function is not measured, its time is that of who called it.
+        // Where the function is not measured, its time is that of whoever called it.
         if let (Some(profile), Some(mfa)) = (&meter.session.profile, current)
             && profile.accounts.lock().get(&account) == Some(&mfa)
         {

@@ -71,7 +71,7 @@ impl Counter {
         }
     }
 
-    /// Where its numbers are: the one of who is no scheduler; [`offset`] leads to that of a scheduler.
+    /// Where its numbers are: the one of whoever is no scheduler; [`offset`] leads to that of a scheduler.
     pub(super) fn address(&self) -> u64 {
         (&raw const self.block.rows[self.at]) as u64
     }

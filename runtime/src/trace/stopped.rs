@@ -21,7 +21,7 @@ use crate::sys::stderr::complain;
 use crate::sys::{file, halt};
 use crate::term::{Atom, Pid, Term};
 
-/// So many functions are looked at for one of the application.
+/// Most functions of a stack searched for one of the application.
 const DEPTH: usize = 16;
 /// How long a process is waited for that runs native code.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -108,7 +108,7 @@ impl EventOptions<'_> {
     }
 }
 
-/// A tracer: the two functions of OTP's behaviour `erl_tracer`. Both are called in the context of who is traced.
+/// A tracer: the two functions of OTP's behaviour `erl_tracer`. Both are called in the context of whoever is traced.
 pub(crate) trait Tracer {
     /// `enabled/3`. Asked before `trace`, so that what nobody wants to hear is not put together.
     fn enabled(&self, question: Question, tracee: Term<'_>) -> Verdict;

@@ -6,7 +6,7 @@
 //! - *Random*: each of those that can go on is as likely as the others.
 //! - *PCT* (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
 //!   Bugs", ASPLOS 2010): each process has a priority, and the highest one goes on; at so many steps less one as the depth
-//!   says, the priority of who was to go on falls below all others. A bug that needs the order of so many pairs of steps as
+//!   says, the priority of whoever was to go on falls below all others. A bug that needs the order of so many pairs of steps as
 //!   the depth says is found in a run of n processes and k steps with a probability of at least 1 / (n k^(depth - 1)).
 //! - *POS* (Yuan, Yang, Gu, "Partial Order Aware Concurrency Sampling", CAV 2018): each step has a priority, and the highest
 //!   one is made; those that wait and touch the same are drawn again. So each partial order is likelier than by a walk.
@@ -102,13 +102,13 @@ pub struct Drawing {
     priorities: FxHashMap<Who, u64>,
     /// Of PCT: at which steps priorities fall, and how low, the next one last.
     changes: Vec<(u64, u64)>,
-    /// The next priority of who idles.
+    /// The next priority of whoever idles.
     lowest: u64,
     /// Time takes part.
     is_time_drawn: bool,
 }
 
-/// Priorities of PCT that nothing has lowered are above this, and those of who idles below.
+/// Priorities of PCT that nothing has lowered are above this, and those of whoever idles below.
 const LOWERED: u64 = 1 << 32;
 
 impl Drawing {

@@ -11,7 +11,7 @@
 //!
 //! The end of a process by an exit signal is such a choice, too: which signal, and behind which of its steps.
 //!
-//! What is none of these is not turned around (`Answer::beyond`).
+//! Other nondeterminism is not explored; `Answer::beyond` lists it.
 
 mod choices;
 mod lots;

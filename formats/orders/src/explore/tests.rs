@@ -267,9 +267,9 @@ fn exit_signals_have_as_many_orders_as_one_can_count() {
         (vec![vec![Kill(1), End], vec![TakeAfter(None), End]], 4),
         // The first signal ends it, in whatever place.
         (vec![vec![Kill(1), Kill(1), End], vec![Send(0, 0), End]], 7),
-        // A signal comes to who traps exits already, or does not yet.
+        // A signal comes to whoever traps exits already, or does not yet.
         (vec![vec![Kill(1), End], vec![Trap, Take(None), End]], 2),
-        // One with the reason `normal` is lost to who does not trap exits yet.
+        // One with the reason `normal` is lost to whoever does not trap exits yet.
         (vec![vec![Ask(1), End], vec![Trap, Take(None), End]], 2),
         // So is that of an end, which comes before the link, before the trap, or behind it.
         (vec![vec![Stop], vec![Link(0), Trap, Take(None), End]], 3),

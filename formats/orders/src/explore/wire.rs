@@ -30,7 +30,7 @@ pub struct Scenario {
     pub socket: PathBuf,
     /// A file that the first emulator of the command makes: only it explores.
     pub claim: PathBuf,
-    /// So many workers there are, each a process.
+    /// Workers, each a process.
     pub workers: u32,
     /// A run of more reductions never ends.
     pub reductions: u64,
@@ -220,7 +220,7 @@ pub struct Watch<P> {
     pub links: Option<u64>,
     /// The access with which it gave up the link.
     pub unlinks: Option<u64>,
-    /// `whom` ended otherwise than normally: an exit signal of its end ends who does not trap exits.
+    /// `whom` ended otherwise than normally: an exit signal of its end ends whoever does not trap exits.
     pub fails: bool,
     /// It ended normally, and `by` did not trap exits: nothing comes of that.
     pub is_lost: bool,

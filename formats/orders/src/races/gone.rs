@@ -13,8 +13,8 @@ use super::super::{Message, Process, Sites, Step, SystemMessage, Trace};
 use super::{Causes, Clock, Known, Messages, Pair, Races, join, timeouts_until};
 
 impl Races {
-    /// Those of the ends that monitors and links of a process tell: each could have been told as that of who was there, or
-    /// of who was gone.
+    /// Those of the ends that monitors and links of a process tell: each could have been told as that of whoever was there, or
+    /// of whoever was gone.
     pub(super) fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
         let it = &self.trace.processes[process];
         let watcher = Watcher {

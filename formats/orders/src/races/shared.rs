@@ -151,8 +151,8 @@ pub(in super::super) struct Seen {
 }
 
 impl Seen {
-    /// An access is made by who knows as much as `clock` says, and has made so many steps with it. It knows of what it
-    /// sees from then on.
+    /// Records an access at vector clock `clock`, after so many steps of its process, then joins what the access observed into
+    /// the clock.
     pub(super) fn access(
         &mut self,
         access: Access,

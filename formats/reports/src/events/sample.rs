@@ -151,12 +151,12 @@ impl Sample {
         self.write(at_ns, id, Event::Return { function });
     }
 
-    /// So many words in all.
+    /// Words in all.
     pub(crate) fn words(&mut self, at_ns: u64, id: Id, total: u64) {
         self.write(at_ns, id, Event::Words { total });
     }
 
-    /// So many reductions in all.
+    /// Reductions in all.
     pub(crate) fn reductions(&mut self, at_ns: u64, id: Id, total: u64) {
         self.write(at_ns, id, Event::Reductions { total });
     }

@@ -138,7 +138,7 @@ pub struct Row {
 /// A part of all samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// So many.
+    /// How many.
     pub samples: u64,
     /// In percent.
     pub percent: f64,
@@ -181,7 +181,7 @@ impl Row {
 /// How threads were stopped for a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stopped {
-    /// So many times.
+    /// How often.
     pub looks: u64,
     /// For so long altogether at most: the time counts from the request to stop.
     pub ns: u64,

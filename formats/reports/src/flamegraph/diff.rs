@@ -24,7 +24,7 @@ const ROWS: usize = 15;
 /// Profiles of each side from which on the rank test can tell a change from chance.
 const RANKED: usize = 5;
 
-/// So many times as long is not chance, if it is also as much as [`TIME_SLICES_NS`].
+/// A factor that is no chance, if the difference is also as much as [`TIME_SLICES_NS`].
 const FAR: u64 = 10;
 
 /// Nanoseconds for which other programs may well have had the processor during one function: some time slices of Linux.

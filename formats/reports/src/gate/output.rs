@@ -110,7 +110,7 @@ fn rows(workload: &Compared) -> (Vec<Row>, usize) {
     (rows, moved.len().saturating_sub(MOVED))
 }
 
-/// So many of something, in English.
+/// A number of things, in English.
 fn count(n: usize, one: &str) -> String {
     match n {
         1 => format!("1 {one}"),

@@ -39,7 +39,7 @@ pub(super) struct Flame {
 /// What paths cost in parts of the time. Those of a path come in a row.
 #[derive(Default, Serialize)]
 struct Cells {
-    /// So many of the page's parts are one here.
+    /// How many of the page's parts are one here.
     factor: u64,
     /// For each path, how many cells it has of its own, and how many of paths that are left out below it.
     own: Vec<u32>,

@@ -115,7 +115,7 @@ impl Sort {
 #[derive(Clone, Copy, Debug)]
 struct Measure {
     kind: Type,
-    /// So much of a row's value is one of the table's unit.
+    /// How much of a row's value is one of the table's unit.
     unit: u64,
 }
 

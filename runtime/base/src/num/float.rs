@@ -154,7 +154,7 @@ fn fixed(f: f64, decimals: i64, compact: bool) -> Option<String> {
         return None;
     };
     if abs > FIXED_FAST_MAX || decimals > FIXED_FAST_DECIMALS {
-        // So many places never fit the buffer, nor the formatting machinery.
+        // More places than this never fit the buffer, nor the formatting machinery.
         if places >= BUFFER_BYTES {
             return None;
         }
@@ -217,7 +217,7 @@ fn scientific(f: f64, decimals: i64) -> Option<String> {
     (text.len() < BUFFER_BYTES).then_some(text)
 }
 
-/// So many digits at most are written with 128-bit integers.
+/// Most digits written with 128-bit integers.
 const MOST_EXACT_DIGITS: usize = 36;
 
 /// What [`scientific`] gives, where the float has no more than [`MOST_EXACT_DIGITS`] and is neither very
@@ -249,7 +249,7 @@ fn scientific_fast(f: f64, places: usize) -> Option<String> {
 
 /// The decimal digits of `value`, in all places of `out`.
 fn write_digits(value: u128, out: &mut [u8]) {
-    // So many digits fit a limb.
+    // This many digits fit a limb.
     const CHUNK: u128 = 10_000_000_000_000_000_000;
     const CHUNK_DIGITS: usize = 19;
     let (mut rest, mut low) = (value, 0);

@@ -43,7 +43,7 @@ impl<I: Instruction> Site<I> {
         self.call.is_some() || self.cost != 0
     }
 
-    /// Goes back to who called.
+    /// Goes back to whoever called.
     ///
     /// # Safety
     /// I1: the instruction's; H1: without one, the return address is on top of the stack.

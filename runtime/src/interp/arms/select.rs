@@ -3,7 +3,7 @@
 use crate::interp::regs::{eq_exact, header};
 use crate::term::{RawTerm, tag};
 
-/// So many values are looked at one by one.
+/// Most values compared one by one.
 const LINEAR: usize = 8;
 
 arms! {

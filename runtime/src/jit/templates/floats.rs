@@ -16,7 +16,7 @@ use crate::term::{CodeAddress, tag};
 
 /// The machine registers below these are free between instructions.
 const FIRST: u8 = 2;
-/// So many float registers have a machine register.
+/// Float registers that have a machine register.
 const COUNT: usize = 16 - FIRST as usize;
 
 /// A set of float registers that machine registers hold: a bit for each.

@@ -23,7 +23,7 @@ pub(super) fn jump(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::Jump) {
     dynasm!(c.a; .arch x64; jmp =>target);
 }
 
-/// Has the result be where who is returned to looks for it.
+/// Has the result be where whoever is returned to looks for it.
 fn take_result(c: &mut Compiler<'_>) {
     c.first(ARGUMENTS[0], Src::of(X0));
 }

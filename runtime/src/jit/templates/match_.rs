@@ -43,7 +43,7 @@ enum Step {
     Bits(Vec<(u32, Taken)>),
     /// More than what is loaded at once.
     Skip(i32),
-    /// So many bits, or all that are left and stay there, become a bitstring.
+    /// Makes a bitstring of this many bits, or of all that are left and stay there.
     Bitstring {
         bits: Option<i32>,
         dst: Reg,

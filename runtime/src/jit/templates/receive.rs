@@ -29,7 +29,7 @@ pub(super) fn loop_rec(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRec) 
     store_at(c, RBX, 0, RAX);
 }
 
-/// So many messages ahead are asked for: each may lie in a fragment of its own, in no cache.
+/// Messages prefetched ahead: each may lie in a fragment of its own, in no cache.
 const AHEAD: usize = 5;
 const _: () = assert!(AHEAD * Mailbox::SLOT_BYTES < 128, "in a byte");
 

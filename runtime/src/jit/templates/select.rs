@@ -8,7 +8,7 @@ use crate::code::operand::Src;
 use crate::jit::compile::Compiler;
 use crate::term::{CodeAddress, RawTerm, tag};
 
-/// So many values are looked at one by one.
+/// Most values compared one by one.
 const LINEAR: usize = 4;
 
 /// Goes where the word in `rdx` leads, of these in ascending order.

@@ -115,7 +115,7 @@ pub(crate) struct Object {
 }
 
 const NOBODY: u64 = u64::MAX;
-/// With so many readers, the next one is taken for a writer: a table that all processes read keeps no list of them.
+/// Bounds the list of readers: the next read counts as a write. A table that all processes read keeps no list of them.
 const READERS_MAX: usize = 32;
 
 static NEXT_READERS: AtomicU64 = AtomicU64::new(1);
@@ -283,7 +283,7 @@ impl<K: Eq + Hash> ObjectsOf<K> {
     }
 }
 
-/// So many other processes, and sets of readers, are kept in mind.
+/// Entries of each of the two direct-mapped caches: of other processes, and of sets of readers.
 const KEPT: usize = 16;
 
 /// What an access comes after: accesses of other processes.

@@ -167,8 +167,8 @@ pub(crate) fn call_and_replay<'p>(
     Ok(answer)
 }
 
-/// The same of a function that opens or closes a door for what comes (a link, an alias, whether exits are trapped): in a
-/// replay it is called when what came before it in the recorded run has come. A log may leave its answer out.
+/// As [`replay_or_call`], for functions that change what can arrive: a link, an alias, whether exits are trapped. A replay calls
+/// such a function when all has come that came before it in the recorded run. A log may leave its answer out.
 ///
 /// # Errors
 /// Those of `call`; or it is to be called again.
@@ -210,7 +210,7 @@ pub(crate) fn halts(p: &Process, status: Term<'_>) -> Result<(), Control<'static
     Ok(())
 }
 
-/// So long who halts the emulator waits for native code that runs.
+/// How long a process that halts the emulator waits for native code that runs.
 const PATIENCE_NS: u64 = 100_000_000;
 
 /// Whether no other process runs any more, as `p` has asked for.

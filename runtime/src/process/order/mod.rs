@@ -130,7 +130,7 @@ impl Source {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrderEvent {
     Spawn(Pid),
-    /// So many sendings since the last step.
+    /// Sendings since the last step.
     Sent(u32),
     Delivery(Sending),
     /// The message at this place of its queue is taken.
@@ -178,7 +178,7 @@ pub(crate) enum OrderEvent {
         number: u64,
         since: u64,
     },
-    /// So many accesses since the last one that was told.
+    /// Accesses since the last one that was recorded.
     Accesses(u64),
     /// An exit signal of this process, with the reason `normal`, is lost.
     Lost(Pid),
@@ -264,7 +264,7 @@ impl Taken {
     }
 }
 
-/// So many monitors are kept in mind: most replies come to who does not give up the monitor then.
+/// Most monitors remembered after a reply through their alias: most processes do not give up the monitor then.
 const REPLIED_MAX: usize = 64;
 
 /// What of the order a process has to keep.
@@ -291,7 +291,7 @@ pub(crate) struct OrderState {
     timers: u32,
     /// The monitors that messages through their aliases have ended last, and which it has not given up since.
     replied: VecDeque<RefNumbers>,
-    /// So many words has a call on a dirty scheduler given it behind which its code has not gone on.
+    /// Words returned by a dirty call and not yet charged: its code has not gone on behind the call.
     pub(in crate::process) brought: usize,
     /// What it does while others stand still.
     pub(in crate::process) answers: Answers,

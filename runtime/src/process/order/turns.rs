@@ -183,7 +183,7 @@ impl Process {
         access()
     }
 
-    /// The same before it sends to who has this name: one step, which looks for the name, too.
+    /// The same before it sends to whoever has this name: one step, which looks for the name, too.
     ///
     /// # Errors
     /// As [`Process::wait_for_turn`].

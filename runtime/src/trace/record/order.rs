@@ -73,7 +73,7 @@ pub(crate) fn time_passes() {
     });
 }
 
-/// So many functions are looked at for one of the application.
+/// Most functions of a stack searched for one of the application.
 const DEPTH: usize = 8;
 
 impl Recorder {

@@ -21,7 +21,7 @@ const VIRTUAL_END_NS: u64 = 1 << 62;
 
 /// Looks at the clock since virtual time last moved.
 static LOOKS: AtomicU64 = AtomicU64::new(0);
-/// So many looks at a time that stands still are allowed; each further one moves it, so that who waits by
+/// Most looks at a time that stands still. Each further one moves it, so that a program that waits by
 /// looking waits not for ever.
 const STILL_LOOKS: u64 = 1000;
 const LOOK_NS: u64 = 1000;

@@ -171,7 +171,7 @@ mod tests {
     const START_S: i64 = 2_114_380_800;
     const ID: Id = (1, 7);
 
-    /// So many seconds after the start, of each clock.
+    /// Seconds after the start, of each clock.
     fn moment(real_s: u64, virtual_s: i64) -> Moment {
         let begun_ns = BEGUN_S as u64 * SECOND_NS as u64;
         Moment {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bytes of a region. Who needs more than that has an allocator's free blocks.
 const BYTES: usize = 1 << 20;
-/// So many of them are there at once: to touch one after the other costs ten times as much.
+/// How many are made present at once: to touch one after the other costs ten times as much.
 const BYTES_AT_ONCE: usize = 96 << 10;
 
 /// Blocks begin at multiples of so many bytes, whatever they are for, as those of other allocators do: some who ask for bytes

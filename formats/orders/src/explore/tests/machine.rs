@@ -30,9 +30,9 @@ pub(super) enum Act {
     Skip(u64),
     /// Monitors a process: a message of kind 0 tells of its end, and one of kind 1 that it is gone.
     Monitor(usize),
-    /// Calls `exit/2` with a process, with a reason that ends who does not trap exits.
+    /// Calls `exit/2` with a process, with a reason that ends whoever does not trap exits.
     Kill(usize),
-    /// The same with the reason `normal`, which is lost to who does not trap exits.
+    /// The same with the reason `normal`, which is lost to whoever does not trap exits.
     Ask(usize),
     /// Links to a process, if that one has not ended: the end of each of the two ends the other one.
     Link(usize),

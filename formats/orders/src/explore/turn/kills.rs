@@ -13,7 +13,7 @@ use super::{Alternative, Analysis, At, Turn};
 /// An exit signal that ends its receiver, if that one does not trap exits.
 pub(super) struct Kill {
     signal: Signal,
-    /// It ends who traps exits, too.
+    /// It ends whoever traps exits, too.
     ends_any: bool,
     /// The access with which the receiver gives up the link: its place among the steps.
     until: Option<usize>,
@@ -159,7 +159,7 @@ impl Analysis<'_> {
         cause.is_some_and(|cause| self.is_known(cause, signal, message.sender()))
     }
 
-    /// Whether who knew this knew that a signal had been sent. That of an end is sent to one after the other: only who is told
+    /// Whether who knew this knew that a signal had been sent. That of an end is sent to one after the other: only the one who is told
     /// by the same process knows that it came before.
     fn is_known(&self, known: &Known, signal: Signal, sender: Option<usize>) -> bool {
         let may_know = match signal {

@@ -193,7 +193,7 @@ impl Process {
                 Signal::Exit(exit) if found.is_none() && self.is_to_be_ended_by(&exit) => {
                     found = Some(exit);
                 }
-                // A signal ends who has been linked by then.
+                // A signal ends whoever has been linked by then.
                 Signal::Link { from } => drop(self.relations().linked_by(from)),
                 signal => self.defer(signal),
             }

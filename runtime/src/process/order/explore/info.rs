@@ -88,7 +88,7 @@ pub(crate) fn asks_info(
         kept.record_info(of, &items, is_whole);
         kept.nameless.contains(&of)
     });
-    // Who ends gives up its name first, and is gone for who sees that.
+    // An exiting process unregisters first, so one without its name is gone for whoever sees that.
     let is_gone = !exists(of) || has(Kind::Name) && is_nameless == Some(true);
     Ok(Some(match is_gone {
         true => Info::Gone,

@@ -121,7 +121,7 @@ const STEPS_MAX: usize = 100_000;
 /// Nor does one of more accesses.
 const ACCESSES_MAX: usize = 1_000_000;
 
-/// So many parts of a term are told.
+/// Most subterms printed of a term.
 const PARTS: i64 = 400;
 
 /// Whether a run is made.

@@ -1,8 +1,8 @@
 //! Who traps exits in an explored run, and what becomes of exit signals with the reason `normal`.
 //!
-//! Such a signal ends nobody: it is a message to who traps exits, and lost to others. So to begin to trap exits, or to cease
-//! to, is a change of an object of its own, and to send such a signal a read of this. What becomes of it is settled when it
-//! is sent: there is no order in which it comes beside that.
+//! Such a signal ends no process: it becomes a message if the receiver traps exits, and is lost otherwise. So changing
+//! `trap_exit` is modelled as a write to an object of its own, and sending such a signal as a read of it. What becomes of the
+//! signal is settled when it is sent: there is no order in which the two are concurrent.
 
 use beamline_orders::Ends;
 

@@ -1,7 +1,7 @@
 //! Who is told of whose end in an explored run: monitors and links, and the order of what depends on an end.
 //!
-//! What a process is told where it monitors, or links to, another one depends on whether that one has ended. So its end is
-//! a change of an object of its own, and a monitor or a link a read of this.
+//! The outcome of a monitor or a link depends on whether the other process is alive. So its end is modelled as a write to an
+//! object of its own, and a monitor or a link as a read of it.
 
 use beamline_orders::Ends;
 
@@ -258,7 +258,7 @@ pub(crate) fn monitors(by: &Process, whom: Pid, reference: RefNumbers) {
     }
 }
 
-/// A process begins linked to who made it, or monitored by that one.
+/// A process begins linked to whoever made it, or monitored by that one.
 pub(crate) fn record_watched_birth(
     by: Pid,
     child: Pid,

@@ -25,7 +25,7 @@ pub(super) struct All {
     known: Vec<u64>,
     /// Whether others are told, in the trace, of the end of each process: then it comes before that.
     tells_end: Vec<bool>,
-    /// So many times an access has still to come after another one; in an exploration, also so many accesses have still to
+    /// How often an access has still to come after another one; in an exploration, also how many accesses have still to
     /// be made.
     left: AtomicU64,
     /// Accesses were told at all: a log may leave them out.

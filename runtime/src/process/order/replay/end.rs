@@ -20,7 +20,7 @@ use crate::term::Pid;
 pub(super) struct End {
     /// The recorded run ended so.
     is_known: bool,
-    /// So many processes have begun, and have steps to make.
+    /// Processes that have begun and have steps to make.
     at_work: AtomicUsize,
     /// The process that waits to halt the emulator.
     halting: Mutex<Option<Pid>>,

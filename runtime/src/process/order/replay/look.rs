@@ -28,7 +28,7 @@ pub(crate) fn look(standing: HashSet<Pid>, others: &[Pid]) {
     for pid in others {
         let free = |p: Option<&mut Process>| {
             if let Some(p) = p {
-                // One that a signal ends is found to exit by who has made the request.
+                // One that a signal ends is found to exit by whoever has made the request.
                 let _ = p.goes_free();
             }
         };

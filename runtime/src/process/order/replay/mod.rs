@@ -175,7 +175,7 @@ pub(in crate::process) struct ReplayState {
     spent: Option<Spent>,
     /// The signal that ended it, if it is told.
     ended_by: Option<ExitSignal>,
-    /// So many collections that others asked for are still to come.
+    /// Collections requested by others that are still to come.
     collections: usize,
     /// Signals that have come before their turn.
     held: Held,
@@ -407,8 +407,8 @@ impl ReplayState {
 }
 
 impl Plan {
-    /// The signal, with the reason that the recorded process was told: that of who is gone already is another one. An exit
-    /// signal was a message, although the process may not trap exits yet.
+    /// The signal with the recorded reason: a monitor or link that comes late finds the process gone, and hears `noproc`. An
+    /// exit signal was a message, although the process may not trap exits yet.
     fn corrected(&self, recorded: &Message, source: Source, signal: Signal) -> Signal {
         let (Message::SystemMessage(SystemMessage { gone, .. }), Source::SystemMessage { of, .. }) =
             (recorded, source)

@@ -21,9 +21,9 @@ use crate::process::probe::probes;
 use crate::process::{Process, Signal, deliver, order};
 use crate::term::{Atom, CodeAddress, Pid, RawTerm, am};
 
-/// How long nothing happens until those that wait for messages to try wait no longer.
+/// An idle period. After [`PAUSES`] of them, receives stop waiting for messages to try.
 const PAUSE: Duration = Duration::from_millis(5);
-/// After so many such pauses nobody waits any more.
+/// See [`PAUSE`].
 const PAUSES: u32 = 200;
 
 /// What a receive is to look at.

@@ -14,7 +14,7 @@ use crate::sys::chance::outside;
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(500);
-/// So many processes are named.
+/// Most processes named.
 const NAMED: usize = 4;
 /// A replay is stuck when nothing has happened in so many looks.
 const PATIENCE: u32 = 10;
