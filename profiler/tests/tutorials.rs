@@ -229,7 +229,7 @@ fn frames(svg: &str, least: f64) -> Vec<String> {
     wide.collect()
 }
 
-/// ReplayState a page from its beginning to its end.
+/// Follows a page from its beginning to its end.
 fn follow(name: &str) {
     let Some(place) = Place::new("") else {
         return;

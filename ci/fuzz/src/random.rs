@@ -1,21 +1,20 @@
 //! Numbers that are the same on every run with the same seed.
 
-use beamline_settings::random;
+use beamline_settings::random::Numbers;
 
 /// A row of numbers.
-pub struct Random(u64);
+pub struct Random(Numbers);
 
 impl Random {
     /// The row of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(Numbers(seed))
     }
 
     /// The next number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(random::STEP);
-        random::mixed(self.0)
+        self.0.draw()
     }
 
     /// A number below `n`; 0 where there is none.

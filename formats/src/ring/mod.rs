@@ -29,7 +29,7 @@ mod signal;
 mod stream;
 mod tally;
 #[cfg(test)]
-pub mod tests;
+mod tests;
 mod time;
 mod trigger;
 mod writer;

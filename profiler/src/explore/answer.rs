@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use beamline_formats::name;
+use beamline_formats::name::{self, thousands};
 use serde::Serialize;
 
 use super::finding::{Finding, Kind};
 use super::search::Outcome;
 use crate::report;
-use beamline_formats::name::thousands;
 
 /// Prints what an exploration did and what it found.
 pub(super) fn table(what: &str, outcome: &Outcome, files: &[PathBuf]) -> Result<(), String> {

@@ -159,7 +159,7 @@ impl Followed {
         }
     }
 
-    /// ReplayState the clock and the signals.
+    /// Follows the clock and the signals.
     fn wait(&self) {
         std::thread::sleep(Duration::from_millis(self.span.delay_ms));
         if self.span.by_signal {

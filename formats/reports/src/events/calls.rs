@@ -384,7 +384,7 @@ impl Callers {
         first
     }
 
-    /// ReplayState a record.
+    /// Follows a record.
     pub(crate) fn add(&mut self, record: &Record<'_>) {
         self.last_ns = record.time_ns;
         let Some(does) = does_after(&record.event) else {

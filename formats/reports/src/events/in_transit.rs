@@ -56,7 +56,7 @@ impl InTransit {
         }
     }
 
-    /// ReplayState a record. The result tells of a message that is sent, or of one that is received and whose sending was
+    /// Follows a record. The result tells of a message that is sent, or of one that is received and whose sending was
     /// seen.
     pub fn add(&mut self, record: &Record<'_>) -> Option<Passing> {
         match record.event {

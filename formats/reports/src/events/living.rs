@@ -83,7 +83,7 @@ struct Binaries {
 /// Frames above a spawn among which the one of the program is looked for.
 const FRAMES: usize = 32;
 
-/// ReplayState a recording.
+/// Follows a recording.
 pub(super) struct Living {
     /// Whether the recording tells who ends.
     is_told: bool,

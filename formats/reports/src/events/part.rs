@@ -156,7 +156,7 @@ impl<'p> Filter<'p> {
         }
     }
 
-    /// ReplayState a record: whether its process was shown before it, and is after it.
+    /// Follows a record: whether its process was shown before it, and is after it.
     fn follow(&mut self, record: &Record<'_>) -> (bool, bool) {
         let only = self.part.only.as_ref();
         let who = self.all.entry(record.subject).or_insert_with(|| Who {

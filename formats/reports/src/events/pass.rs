@@ -15,7 +15,7 @@ use crate::events::batch::Batch;
 /// The most batches on their way to a sink, and so how far the reader may be ahead.
 const BATCHES: usize = 4;
 
-/// ReplayState the records of a pass.
+/// Follows the records of a pass.
 pub(crate) trait Sink: Send {
     /// The next records.
     ///

@@ -125,7 +125,7 @@ pub enum Span {
     Moment,
 }
 
-/// ReplayState the spans of a recording.
+/// Follows the spans of a recording.
 #[derive(Default)]
 pub struct Spans {
     running: HashMap<Id, Slice>,
@@ -138,27 +138,27 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// ReplayState time slices and collections. None has begun yet.
+    /// Follows time slices and collections. None has begun yet.
     #[must_use]
     pub fn new() -> Spans {
         Spans::default()
     }
 
-    /// ReplayState calls, too.
+    /// Follows calls, too.
     #[must_use]
     pub(crate) fn with_calls(mut self, recording: &Recording) -> Spans {
         self.calls = Some(Stacks::new(recording));
         self
     }
 
-    /// ReplayState messages, too.
+    /// Follows messages, too.
     #[must_use]
     pub(crate) fn with_messages(mut self, recording: &Recording) -> Spans {
         self.messages = Some(InTransit::new(recording.names()));
         self
     }
 
-    /// ReplayState a record. `each` is told what it means for calls, the newest first, and then, once, for all else: not
+    /// Follows a record. `each` is told what it means for calls, the newest first, and then, once, for all else: not
     /// where it tells of calls and their costs only.
     ///
     /// # Errors

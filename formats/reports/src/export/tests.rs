@@ -618,7 +618,7 @@ struct Shown {
     ended: Vec<u64>,
 }
 
-/// ReplayState a trace as its reader does.
+/// Follows a trace as its reader does.
 fn show(trace: &perfetto_proto::Trace) -> Shown {
     use perfetto_proto::Type;
     let mut shown = Shown::default();

@@ -249,7 +249,7 @@ impl Shown<'_> {
     }
 }
 
-/// ReplayState the calls of a recording.
+/// Follows the calls of a recording.
 struct Lanes<'r> {
     calls: Stacks,
     all: Vec<Lane>,

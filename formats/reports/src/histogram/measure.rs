@@ -87,7 +87,7 @@ impl<'r> Measure<'r> {
         self.value(record.subject, function, value)
     }
 
-    /// ReplayState what a record means. The result is the value that it has given, if it has.
+    /// Follows what a record means. The result is the value that it has given, if it has.
     pub(crate) fn add(&mut self, record: &Record<'_>, span: &Span) -> Option<u64> {
         let value = match (self.request.of, *span) {
             (_, Span::Call(Step::End(call))) => return self.call(record, &call),

@@ -1,4 +1,4 @@
-//! ReplayState the records of a recording and keeps the single things that the page shows: the longest time slices and
+//! Follows the records of a recording and keeps the single things that the page shows: the longest time slices and
 //! collections, and the newest of everything else.
 
 use std::cmp::Reverse;
@@ -315,7 +315,7 @@ pub(super) struct Life {
     pub(super) received: u64,
 }
 
-/// ReplayState the records of a recording, and keeps what the page shows one by one.
+/// Follows the records of a recording, and keeps what the page shows one by one.
 pub(super) struct Follow<'r> {
     names: &'r Names,
     pub(super) slices: Longest<LongSlice>,
@@ -364,7 +364,7 @@ impl<'r> Follow<'r> {
         number.checked_sub(self.messages.left)
     }
 
-    /// ReplayState what a record means.
+    /// Follows what a record means.
     pub(super) fn add(&mut self, record: &Record<'_>, span: &Span) {
         let Some(kind) = record.event.kind() else {
             return;

@@ -21,7 +21,7 @@ const SHIFT_MAX: u32 = PARTS.next_power_of_two().trailing_zeros();
 /// A process, the number of one of its paths, and a part of the time.
 type Cell = (usize, usize, usize);
 
-/// ReplayState the call paths of a recording, and keeps what each part of the time has added to them.
+/// Follows the call paths of a recording, and keeps what each part of the time has added to them.
 pub(super) struct InParts {
     callers: Callers,
     clock: Clock,
@@ -66,7 +66,7 @@ pub(super) struct InPart {
 }
 
 impl InParts {
-    /// ReplayState these callers, and keeps at most so many cells.
+    /// Follows these callers, and keeps at most so many cells.
     pub(super) fn new(callers: Callers, clock: Clock, most: usize) -> InParts {
         let mut parts = InParts {
             callers,

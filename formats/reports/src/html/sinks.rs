@@ -54,7 +54,7 @@ impl Sink for OfCalls<'_> {
     }
 }
 
-/// ReplayState the records that have nothing to do with calls: there are few of them.
+/// Follows the records that have nothing to do with calls: there are few of them.
 struct OfOthers<'r> {
     overview: Overview,
     follow: Follow<'r>,

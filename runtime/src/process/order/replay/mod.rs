@@ -86,7 +86,7 @@ fn plan() -> Option<&'static Plan> {
     PLAN.get()
 }
 
-/// ReplayState the run that the environment asks for, if it does and no emulator of the command has begun to: before the
+/// Follows the run that the environment asks for, if it does and no emulator of the command has begun to: before the
 /// first process is made.
 ///
 /// # Errors
@@ -112,7 +112,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// ReplayState these steps from now on: those of processes that are there already as well. Without a watch: who runs the
+/// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
 /// processes asks [`Process::unfinished`].
 pub(crate) fn follow(trace: Trace) {
     let _ = PLAN.set(Plan::new(trace, false, None));
