@@ -13,6 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::driver::{self, Driver};
 use super::framing::Framing;
+use super::inet::names::{self, Names};
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
@@ -267,6 +268,9 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
             let args = [b"sh".to_vec(), b"-c".to_vec(), line];
             (command, start(b"/bin/sh", &args, &options)?)
         }
+        Name::Executable(file) if is_name_service(&file) => {
+            (file, Ends::of_driver(Box::new(Names::default())))
+        }
         Name::Executable(file) => {
             let args = arguments(&file, &options);
             rustix::fs::access(&c_string(&file)?, rustix::fs::Access::EXEC_OK)?;
@@ -303,6 +307,11 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         Ok(())
     });
     Ok(port.id)
+}
+
+/// Is it OTP's program that looks up hosts, whose work a driver does here?
+fn is_name_service(file: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(file)).file_name() == Some(OsStr::from_bytes(names::PROGRAM))
 }
 
 /// Links `p` to the port that it opens, which does nothing for that.

@@ -13,6 +13,7 @@
 pub mod control;
 pub mod interfaces;
 pub mod namespace;
+pub mod resolve;
 pub mod services;
 
 use std::io::IoSlice;

@@ -9,6 +9,7 @@ mod address;
 mod control;
 mod interfaces;
 mod messages;
+pub(super) mod names;
 mod options;
 mod request;
 mod statistics;
