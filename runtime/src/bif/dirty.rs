@@ -116,7 +116,7 @@ fn tell<'p>(p: &'p Process, to: Term<'p>, tag: &'static str) -> Term<'p> {
     atom("ok")
 }
 
-/// Waits, at work or asleep. Where time is the program's, only the one who looks at the clock has it pass.
+/// Waits, at work or asleep. Where time is virtual, only a caller that looks at the clock makes it pass.
 fn wait(milliseconds: usize, at_work: bool) {
     if !at_work && !chance::form().is_virtual() {
         std::thread::sleep(Duration::from_millis(milliseconds as u64));

@@ -698,7 +698,7 @@ pub(super) fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
     }
 }
 
-/// Sends `{Ref, Value}` to who asked.
+/// Sends `{Ref, Value}` to the process that asked.
 pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
     let heap = Heap::detached();
     let answer = Message::of_tuple(&[heap.reference(reference), value]);

@@ -70,7 +70,7 @@ pub(crate) struct Compiled {
     pub(crate) way_by_entry: Option<u32>,
     /// For each instruction, ascending: its offset in words, and in bytes where a process goes on with it.
     pub(crate) places: Vec<(u32, u32)>,
-    /// The same, where its compiled form begins: who gets there may need what machine registers hold.
+    /// As `places`, but where its compiled form begins: a jump to there may need values in machine registers.
     pub(crate) starts: Vec<(u32, u32)>,
     pub(crate) returns: Vec<(u32, u32)>,
     /// Code that stands behind the rest, ascending in bytes: of an instruction at so many words, its offset in bytes.

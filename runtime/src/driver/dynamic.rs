@@ -1,4 +1,5 @@
-//! A driver that was loaded: who has loaded it, who waits for what becomes of it, and what is to become of it.
+//! A driver that was loaded: which processes have loaded it, which wait for a change of it, and what is to become of
+//! it.
 
 use super::entry::Failure;
 use crate::heap::Heap;

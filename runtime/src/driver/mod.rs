@@ -14,7 +14,7 @@
 //! and wherever the library asks.
 //!
 //! Source: `io.c`, `erl_bif_ddll.c`, OTP 29. Invariants NF1 of `nif/mod.rs` and:
-//! - D1: a driver's functions are those of an open library: who calls one holds its [`Driver`](entry::Driver).
+//! - D1: a driver's functions are those of an open library: a caller of one holds its [`Driver`](entry::Driver).
 //! - D2: a driver guards its data (`ErlDrvData`): its functions are called for a port under the lock that it has chosen.
 #![expect(unsafe_code, reason = "C calls these functions, and gives pointers")]
 

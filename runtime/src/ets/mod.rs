@@ -3,7 +3,7 @@
 //! An object is a tuple kept outside processes ([`Stored`]); reading copies it to the reader's heap. Processes reach a
 //! [`Table`] by name or through a magic reference. One lock guards its contents.
 //!
-//! - `access`: who reads and changes a table, in the order of accesses.
+//! - `access`: reads and changes of a table, in the order of accesses.
 //! - `compressed`: the sizes of objects in compressed tables.
 //! - `hash`: `set`, `bag`, `duplicate_bag`.
 //! - `tree`: `ordered_set`.

@@ -230,7 +230,7 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
         MADE.lock().insert(reference.ref_numbers());
     }
     TABLES.fetch_add(1, Ordering::Relaxed);
-    // Before others find it by its name, who may delete it.
+    // Before others, which may delete it, find it by its name.
     OWNED.lock().own(owner, Arc::clone(&reference));
     drop(names);
     Ok(Some(reference))
@@ -340,8 +340,8 @@ impl Owned {
     }
 }
 
-/// The names of tables, while one that has a name is about to go or to change it: who looks for the name meanwhile finds
-/// what comes before this or after it in the order of accesses.
+/// The names of tables, locked while a table with a name is about to go or to change it: a process that looks for the
+/// name meanwhile finds the state before or after, in the order of accesses.
 pub(crate) type Names = Option<RwLockWriteGuard<'static, Map<Atom, TableRef>>>;
 
 /// The names, for a change of this table. Its state is locked.
@@ -413,8 +413,8 @@ fn moves_object(table: &Table, old: Atom, new: Atom) {
     }
 }
 
-/// Who owns which tables, while one that may get another owner is accessed: who ends finds all that it has been given by
-/// then, in the order of accesses.
+/// Which process owns which tables, locked while a table that may get another owner is accessed: a process that ends
+/// finds all that it has been given by then, in the order of accesses.
 pub(crate) type Owners = MutexGuard<'static, Owned>;
 
 /// The owners, for a change of a table's owner. Its state is locked.

@@ -376,7 +376,7 @@ impl LoneLiteral {
 }
 
 impl Drop for LoneLiteral {
-    /// Who has found it in a [`LiteralSlot`] may still have it in hand, or on a heap.
+    /// A process that has read it from a [`LiteralSlot`] may still have it in hand, or on a heap.
     fn drop(&mut self) {
         super::release::release(std::mem::take(&mut self.area));
     }

@@ -90,8 +90,8 @@
 //! });
 //! ```
 //!
-//! The compiler does not tell apart two heaps that are borrowed at once: who puts a term of one into the other without
-//! a copy is found by the checks under the feature `gc_zeal`.
+//! The compiler does not tell apart two heaps that are borrowed at once: a term of one that is put into the other
+//! without a copy is found by the checks under the feature `gc_zeal`.
 //!
 //! Invariants:
 //! - H1: `start <= high_water <= htop <= stop <= hend`, all in one allocation of `u64`s; words below

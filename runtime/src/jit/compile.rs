@@ -323,7 +323,7 @@ impl<'m> Compiler<'m> {
             floats = Floats::default();
         }
         match edge {
-            // Who gets here at all without a reload gets here by this jump.
+            // No other way leads here without a reload.
             Some(edge) if self.is_behind_end => {
                 let label = edge.label;
                 dynasm!(self.a; .arch x64; =>label);

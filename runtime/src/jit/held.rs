@@ -401,7 +401,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Code goes on here, behind what was taken. Who has to load that gets here, too.
+    /// Code goes on here, behind what was taken. Ways that have to load it first get here, too.
     fn reloads(&mut self, carried: Carried, firsts: &[First], other: Option<DynamicLabel>) {
         let inline = self.new_label();
         dynasm!(self.a; .arch x64; =>inline);

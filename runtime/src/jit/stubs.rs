@@ -309,8 +309,8 @@ fn emit_generic_entry(a: &mut Assembler, label: DynamicLabel) -> (DynamicLabel, 
     (yields, generic_entry)
 }
 
-/// What stands in place of return addresses. Who calls a traced function calls it right before the place that it is to
-/// return to: processors predict that calls return behind them.
+/// What stands in place of return addresses. A traced function is called right before the place that it is to return
+/// to: processors predict that calls return behind them.
 fn emit_returns(a: &mut Assembler, traced: &metered::Labels) -> AssemblyOffset {
     let [shared, accounts, recorded] = std::array::from_fn(|_| a.new_dynamic_label());
     dynasm!(a; .arch x64; .align RETURN_BYTES as usize);

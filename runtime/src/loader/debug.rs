@@ -130,7 +130,8 @@ pub(crate) enum Refused {
     UnsupportedLine,
 }
 
-/// Sets or clears the breakpoints of a line. Who runs the code sees it after its next quiescent point at the latest.
+/// Sets or clears the breakpoints of a line. Processes that run the code see it after their scheduler's next quiescent
+/// point at the latest.
 pub(crate) fn set_breakpoints(name: Atom, line: u32, on: bool) -> Result<(), Refused> {
     let _permission = MODIFICATION.lock();
     let module = versions(name).current.ok_or(Refused::NoModule)?;

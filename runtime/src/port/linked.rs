@@ -1,4 +1,4 @@
-//! Drivers in C, as ports know them. Who loads such a driver adds it here under its name, and takes it out again.
+//! Drivers in C, as ports know them. The loader of such a driver adds it here under its name, and takes it out again.
 //!
 //! A driver in C has a lock for all of its ports, or one for each. It may call back for any of its ports while it runs,
 //! so it is called without the port's own lock, which is always the second to be taken.

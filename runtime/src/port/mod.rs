@@ -152,7 +152,7 @@ pub(crate) struct State {
     /// Queued bytes at which callers must wait, and below which they go on.
     busy: (usize, usize),
     is_busy: bool,
-    /// Who waits for the port not to be busy.
+    /// The processes that wait for the port not to be busy.
     waiting: Vec<Pid>,
     /// Set when the port is to end once all is written: why, and whether its owner asked for it.
     closing: Option<(Message, bool)>,
@@ -481,7 +481,7 @@ impl Port {
         wake(&mut state.waiting);
     }
 
-    /// Tells who has asked for the end that it has come.
+    /// Tells the owner, which has asked for the end, that it has come.
     pub(crate) fn tell_closed(&self, owner: Pid) {
         // What tracers hear is shorter, as in OTP.
         self.traced().sent(owner, am::closed.term());

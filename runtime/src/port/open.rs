@@ -360,8 +360,8 @@ pub(crate) fn create(owner: Pid, name: &[u8]) -> Option<Arc<Port>> {
     Some(port)
 }
 
-/// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
-/// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
+/// Opens the port by which ERTS starts programs, the first one there is. Here the process that opens a port starts its
+/// program, so that nothing is read from or written to this one; but it is listed, and told of, as in ERTS.
 pub(crate) fn open_forker(owner: Pid) {
     // Its number in every run.
     let first = replay::last_port().map(|_| 0);

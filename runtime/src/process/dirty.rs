@@ -32,7 +32,7 @@ use crate::term::RawTerm;
 /// What a call keeps from others until it has ended.
 pub(crate) type Holds = Option<Box<dyn Any + Send>>;
 
-/// How far a call has come, and who has what.
+/// How far a call has come, and who owns the stand-in and the caller meanwhile.
 enum Stage {
     /// It waits for a dirty scheduler.
     Queued(Box<Process>),

@@ -168,7 +168,7 @@ impl Process {
         self.refuse_system_tasks();
     }
 
-    /// A signal that was sent while the process still was: it may change who is to be told.
+    /// A signal that was sent before the end: it may change which processes are to be told.
     fn answer_while_exiting(&mut self, signal: Signal) {
         match signal {
             Signal::Unlink { from, id } => {

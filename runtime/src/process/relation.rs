@@ -83,7 +83,7 @@ pub(crate) struct Watcher {
     pub(crate) by: WatchedBy,
 }
 
-/// Who has a [`Watcher`].
+/// What has a [`Watcher`].
 pub(crate) enum WatchedBy {
     /// A resource of a library.
     Object(Weak<MagicBinary>),

@@ -109,7 +109,7 @@ impl ProcShared {
         self.gives_up.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it may be given what it is to own: who asks holds the lock of what processes own.
+    /// Whether it may be given what it is to own: the caller holds the lock of what processes own.
     pub(crate) fn may_own(&self) -> bool {
         !self.gives_up.load(Ordering::SeqCst)
     }

@@ -27,10 +27,10 @@ pub(super) const OUTSIDE: u32 = u32::MAX - 1;
 /// In the place of a sending's number: a message of a timer, which is a process in an explored run.
 pub(super) const TIMER: u32 = u32::MAX - 2;
 
-/// Who sends a message, beside the process that it is from.
+/// What sends a message, beside the process that it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// That process, which has no sequential trace token: who takes the message has none any more.
+    /// That process, which has no sequential trace token: a receiver that takes the message loses its own.
     Process,
     /// The runtime, as if it were from that process.
     Runtime,

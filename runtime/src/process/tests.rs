@@ -390,8 +390,8 @@ fn messages_that_were_passed_over_are_not_the_heap_s() {
     assert_eq!(done.recv_timeout(LONG).unwrap(), (297, 3, zeal));
 }
 
-/// Who takes a message behind a collection, and tells its text and words: of the queue and of fragments, and those
-/// allocated by taking it.
+/// A process that takes a message behind a collection, and tells its text and words: of the queue and of fragments, and
+/// those allocated by taking it.
 fn taker(off_heap_messages: bool) -> (Pid, Receiver<(String, [usize; 3])>) {
     let (out, taken) = channel();
     crate::scheduler::start();

@@ -112,7 +112,7 @@ pub(super) struct Change {
     done: usize,
 }
 
-// SAFETY: B1, B2: who holds the permission may use the pointers, on whatever thread.
+// SAFETY: B1, B2: the holder of the permission may use the pointers, on whatever thread.
 unsafe impl Send for Change {}
 
 /// The code of a module is freed, which nobody runs and no change concerns any more: so are its breakpoints.
@@ -562,7 +562,8 @@ fn replace(breakpoint: *mut Breakpoint, data: *mut BpData) {
     let second = if old[0] == old[1] { None } else { Some(old[1]) };
     for old in [Some(old[0]), second].into_iter().flatten() {
         if !old.is_null() {
-            // SAFETY: B2: no generation any more; who is still in it has passed a quiescent point before it goes.
+            // SAFETY: B2: no generation any more; a scheduler that still reads it passes a quiescent point before it
+            // goes.
             let old = unsafe { Box::from_raw(old) };
             sched::thread_progress().later(move || drop(old));
         }

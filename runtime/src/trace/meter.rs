@@ -116,7 +116,7 @@ unsafe impl Send for Meter {}
 
 /// Where calls made of late led: a table in which each call has one of two places, which lie side by side.
 struct Ways {
-    /// The bits of a key that say who calls and how: none where that does not matter.
+    /// The bits of a key that tell callers and ways of calling apart: none where that does not matter.
     paths: u64,
     /// Of an even power of two of ways, less one.
     mask: u64,

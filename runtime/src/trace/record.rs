@@ -352,7 +352,7 @@ pub(super) fn found_native(called: &Called, mfa: Mfa, native: Native) {
     }
 }
 
-/// A function is native code, as who calls it tells.
+/// Records that a function is native code.
 pub(super) fn function_is_native(mfa: Mfa, native: Native) {
     if let Some(recorder) = namer() {
         recorder.native(recorder.function(mfa), native);

@@ -4,10 +4,11 @@
 //! that it comes *after* an access of another process ([`OrderEvent::After`]). A replay makes an access when the accesses are
 //! made after which it comes, and needs to know of no object for that.
 //!
-//! An [`Object`] knows who comes to it. While one process alone does, it is the *owner*: its accesses cost a comparison,
-//! and nothing is told of them. When another one comes, it comes after all that the owner has accessed so far, whatever
-//! that was. A read by another process ends the ownership: from then on there are readers, each of which comes after the
-//! last write. The next write comes after all that its readers have accessed so far, and the writer is the owner.
+//! An [`Object`] knows the processes that access it. While one process alone does, it is the *owner*: its accesses cost
+//! a comparison, and nothing is recorded of them. When another one comes, it comes after all that the owner has
+//! accessed so far, whatever that was. A read by another process ends the ownership: from then on there are readers,
+//! each of which comes after the last write. The next write comes after all that its readers have accessed so far, and
+//! the writer is the owner.
 //!
 //! Why this is exact: an access is *made* when its process counts it, which it does while it holds the lock of the object.
 //!
@@ -63,7 +64,7 @@ pub(crate) enum Shared {
     Named,
     /// Whether a process traps exits, in a run of an exploration.
     Trapping,
-    /// Whether a process is alive, as who asks for that sees it.
+    /// Whether a process is alive, for those that ask.
     Alive,
     /// The link of two processes, in a run of an exploration.
     Link,
@@ -124,7 +125,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 struct Known {
     /// The last write, where there is no owner: its process, and how many accesses that one had made by then.
     wrote: Option<(Pid, u64)>,
-    /// The owner, or who has read since the last write, the last writer among them.
+    /// The owner; or the processes that have read since the last write, and the last writer.
     all: Vec<Accessor>,
 }
 
@@ -459,7 +460,7 @@ impl Process {
         own.accesses(pid).makes_next();
     }
 
-    /// Tells of its access of this number all that nobody needs to know who follows it, where that is asked for.
+    /// Records of its access of this number what a replay does not need, such as the object, where that is asked for.
     fn tell_access(&self, number: u64, touches: &[Touch<'_>]) {
         if self.tells_access() {
             for touch in touches {
@@ -511,7 +512,7 @@ mod tests {
         written[object]
     }
 
-    /// Who goes on next, of those that may.
+    /// Chooses the next process among those that may go on.
     fn choose(may: &[usize], choice: usize) -> usize {
         may[choice % may.len()]
     }

@@ -244,7 +244,7 @@ impl Process {
         are_given() && !self.is_flushing() && waits(self, step)
     }
 
-    /// Whether it has to wait for its turn before it ends: who is linked to it, or monitors it, is told.
+    /// Whether it has to wait for its turn before it ends: linked processes and monitors hear of the end.
     pub(crate) fn must_wait_before_exit(&self) -> bool {
         let step = || {
             let mut touches: Touches = smallvec![mailbox(self.pid())];

@@ -128,7 +128,7 @@ fn tell_rest() -> (Option<String>, Vec<u64>) {
     (most.map(|(_, waiting)| waiting.line), refuse)
 }
 
-/// Who was to be told of whose end.
+/// The monitors and links of the run.
 fn watches(kept: &explore::Kept) -> Vec<Watch<u64>> {
     let fails = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
     let watch = |watch: &explore::Watch| Watch {

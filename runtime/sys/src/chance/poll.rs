@@ -503,7 +503,7 @@ mod tests {
         }
     }
 
-    /// A poller of the test's own, and who was called.
+    /// A poller of the test's own, and which of its watches were called.
     struct Test {
         poller: Arc<Poller>,
         tell: Sender<u32>,

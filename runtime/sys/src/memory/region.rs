@@ -12,7 +12,7 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bytes of a region. Who needs more than that has an allocator's free blocks.
+/// The bytes of a region. What does not fit comes from the allocator's free blocks.
 const BYTES: usize = 1 << 20;
 /// How many are made present at once: to touch one after the other costs ten times as much.
 const BYTES_AT_ONCE: usize = 96 << 10;

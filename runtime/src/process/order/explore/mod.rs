@@ -98,13 +98,14 @@ pub(crate) struct Kept {
     pub(crate) alive: HashSet<Pid>,
     /// Who ended otherwise than normally, and why.
     pub(crate) exits: Vec<(Pid, String)>,
-    /// Who was ended by whom: with this access, or by its end where it is 0; and where it was.
+    /// Ends by signals: the process that ended, the sender, the access that sent the signal (0: the sender's end), and
+    /// where the process was.
     pub(crate) ended: Vec<(Pid, Pid, u64, EndedAt)>,
     /// What the call returned.
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
     pub(crate) astray: Option<String>,
-    /// Who had all for its last receive of the prefix, and made it otherwise.
+    /// The process that had all that its last receive of the prefix needs, and made it otherwise.
     pub(crate) refuses: Option<Pid>,
     /// What of processes others were told, and what was set: which is nothing that is turned around.
     settings: info::Settings,

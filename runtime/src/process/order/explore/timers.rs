@@ -69,7 +69,7 @@ pub(crate) fn starts_timer(
     let pid = child.pid();
     born(pid, || "timer".to_owned());
     kept(|kept| {
-        // It is nobody who is left, or for whom a run goes on.
+        // A timer is no process that could be left over, or that keeps a run going.
         kept.alive.remove(&pid);
         kept.timers.push(Timer {
             pid,
@@ -196,7 +196,7 @@ pub(in crate::process) fn goes_off(p: &Process) {
     let Some((reference, receiver, is_cancelled)) = ended else {
         return;
     };
-    // Who has ended meanwhile could have been told before.
+    // A receiver that has ended meanwhile could have been told before.
     if let Some(receiver) = receiver.process().filter(|_| !is_cancelled) {
         watches(Watch::new(receiver, p.pid(), Some(reference)));
     }

@@ -1,4 +1,4 @@
-//! Who is told of whose end in an explored run: monitors and links, and the order of what depends on an end.
+//! Monitors and links of an explored run, and the order of what depends on an end.
 //!
 //! The outcome of a monitor or a link depends on whether the other process is alive. So its end is modelled as a write to an
 //! object of its own, and a monitor or a link as a read of it.
@@ -177,7 +177,7 @@ fn link_of(one: Pid, other: Pid) -> Touch<'static> {
     }
 }
 
-/// What a process reads that is to watch who has a name, where nobody has it.
+/// The object that a process reads which monitors a name that nobody has.
 pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
     Touch {
         object: &NOBODY,

@@ -152,7 +152,8 @@ impl Cursor {
         match self.next(steps) {
             None => ReceiveVerdict::Free,
             Some(Recorded::Timeout) => ReceiveVerdict::Timeout,
-            // A message that is to be received is in the queue, or is wrong; and who is to end ends by a signal.
+            // A message that is to be received is in the queue, or is wrong; and a process whose next step is its end
+            // waits for the signal.
             Some(_) => ReceiveVerdict::Wait,
         }
     }

@@ -65,7 +65,7 @@ struct Plan {
     stop: Option<Halt>,
     /// Which recorded process each one follows.
     indexes: RwLock<HashMap<Pid, usize>>,
-    /// Why processes have ended: who asks later than in the recorded run is told as it was then.
+    /// Why processes have ended: a monitor or link that comes later than in the recorded run hears the recorded reason.
     ends: Mutex<HashMap<Pid, HeapMessage>>,
     /// Steps and deliveries so far.
     progress: AtomicU64,
@@ -74,9 +74,9 @@ struct Plan {
     end: end::End,
     /// Made when it is asked for first.
     timers: OnceLock<timers::Receivers>,
-    /// Who waits, where the watch asks.
+    /// Processes that wait, filled when the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
-    /// Who has spent another number than in the recorded run.
+    /// Processes that have spent another number than in the recorded run.
     spent_otherwise: Mutex<Vec<spent::Otherwise>>,
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
-/// processes asks [`Process::unfinished`].
+/// Follows these steps from now on, also in processes that are there already. There is no watch: the caller, which runs
+/// the processes, asks [`Process::unfinished`].
 pub(crate) fn follow(trace: Trace) {
     let _ = PLAN.set(Plan::new(trace, false, None));
     order::ask(FOLLOWED);
