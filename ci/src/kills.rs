@@ -25,7 +25,7 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// How a program is recorded, and who is killed.
+/// How a program is recorded, and which process is killed.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     is_streamed: bool,

@@ -492,7 +492,7 @@ fn lines_to(
 /// A process, and a place among its steps.
 type Place = (usize, usize);
 
-/// Who takes what others send and tell.
+/// Which step takes what others send and tell.
 #[derive(Debug, Default)]
 pub(super) struct Takers {
     /// Where each message is taken: the process, and which of its steps.

@@ -487,7 +487,7 @@ fn findings(run: &Run, answer: &Answer, criteria: &Criteria, first: Option<&str>
     for (process, reason) in &run.exits {
         let is_own = *process == run.main
             || matches!(run.trace.processes[*process].origin, Origin::Child { .. });
-        // Who is linked to another ends as that one does.
+        // A linked process ends with the reason of the other one.
         if is_own && !criteria.is_expected(reason) && !reasons.contains(&reason.as_str()) {
             reasons.push(reason);
             add(Kind::Exit, *process, reason);

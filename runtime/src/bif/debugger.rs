@@ -227,7 +227,7 @@ fn notify_breakpoint_hit_3<'p>(
     Ok(if sent.is_ok() { am::ok } else { am::noproc }.term())
 }
 
-/// What is told of a suspended process.
+/// Describes a suspended process.
 type Tell = Box<dyn for<'h> Fn(&Process, &'h Heap) -> Term<'h> + Send>;
 
 /// Asks the suspended process in `x(0)`; the answer is `running` when it is not suspended. `tell` is made of the

@@ -109,7 +109,7 @@ fn error(reason: Term<'_>) -> Raise<'static> {
     }
 }
 
-/// Sends `{Tag, self()}`; where that goes to nobody, nobody is told.
+/// Sends `{Tag, self()}`; a receiver that does not exist is no error.
 fn tell<'p>(p: &'p Process, to: Term<'p>, tag: &'static str) -> Term<'p> {
     let message = p.tuple(&[atom(tag), p.pid().term()]);
     let _ = send_to(p, to, message);

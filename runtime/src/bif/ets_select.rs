@@ -617,7 +617,7 @@ impl<'p> Actions<'p> for Test<'p> {
             Action::Caller | Action::CallerLine => am::undefined.term(),
             Action::IsSeqTrace => Term::bool(seq::is_traced(self.0)),
             Action::GetSeqToken => seq::token_term(self.0, self.0),
-            // It is told, not set.
+            // It is read, not set.
             Action::SetSeqToken => seq::component(self.0, args[0])?,
             Action::Silent => am::true_.term(),
             Action::Display => {

@@ -41,7 +41,7 @@ pub(crate) struct Release {
 
 static RELEASE: OnceLock<Release> = OnceLock::new();
 
-/// Says which OTP's libraries run. The first call counts. Before it is told, that is OTP 29.
+/// Says which OTP's libraries run. The first call counts. Until then, that is OTP 29.
 pub(crate) fn set_release(release: Release) {
     let _ = RELEASE.set(release);
 }

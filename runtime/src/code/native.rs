@@ -1,8 +1,8 @@
 //! Compiled code: where it lies in memory, and which specific instructions it was made of.
 //!
-//! A function is compiled into a block. A process's stack holds return addresses of compiled code, while its `pc`, its
-//! catch tags and everything that is told of places in code have the addresses of specific instructions. The tables
-//! here lead from the one to the other.
+//! A function is compiled into a block. A process's stack holds return addresses of compiled code. Its `pc`, its catch
+//! tags and all places in code that programs see are addresses of specific instructions. The tables here lead from the
+//! one to the other.
 //!
 //! Invariants:
 //! - MC1: the words [`head::NATIVE`](super::op::entry::NATIVE) and `BODY` of a function's head are addresses of compiled

@@ -85,7 +85,7 @@ fn trace_frame_kind_from((first, bytes): (u64, u64), word: u64) -> Option<usize>
 }
 
 /// Calls `visit` with every return address on the stack, innermost first, while it says so. A recursive call's frames,
-/// one behind the other, return to the same place: they are told once.
+/// one behind the other, return to the same place: this address is visited once.
 pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
     for_each_return_word(p, |word| visit(native::specific(word)));
 }

@@ -242,7 +242,7 @@ pub(super) enum Awaited {
     UnloadedOnly,
 }
 
-/// `erl_ddll:monitor/2`: the reference, or also what is told at once.
+/// `erl_ddll:monitor/2`: the reference; and the message, where it is due at once.
 pub(super) fn monitor(
     p: &Process,
     name: &[u8],

@@ -124,7 +124,7 @@ pub(crate) struct Heir {
     pub(crate) pid: Pid,
     /// The process, lest another one inherit that has got its pid.
     process: Weak<ProcShared>,
-    /// What the heir is told; nothing is sent where there is none.
+    /// The heir's data; without an heir, nothing is sent.
     pub(crate) data: Option<Message>,
 }
 

@@ -51,8 +51,8 @@ pub(crate) type TableRef = Arc<MagicBinary>;
 
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
 
-/// The references of the tables without names that a replay has made: one that is gone is told from one that has yet to be
-/// made.
+/// The references of the tables without names that a replay has made: they tell a table that is gone from one that has
+/// yet to be made.
 static MADE: LazyLock<Mutex<HashSet<RefNumbers>>> = LazyLock::new(Mutex::default);
 
 /// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.

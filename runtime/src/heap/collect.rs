@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// What becomes of a term is told by where it lies.
+/// Decides by its address what becomes of a term.
 #[derive(Clone, Copy)]
 struct Places {
     /// What goes to the old heap.

@@ -23,7 +23,7 @@ use crate::sys::chance::{clock, names};
 use crate::sys::code_memory::Marker;
 use crate::sys::stderr::complain;
 
-/// What `perf` is told.
+/// What is written for `perf`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// A map.
@@ -99,7 +99,7 @@ fn create_dump(path: &Path, pid: u32) -> io::Result<(Dump<File>, Marker)> {
     Ok((dump, marker))
 }
 
-/// Code that is told of: its name, where it runs, and its bytes.
+/// Code for `perf`: its name, where it runs, and its bytes.
 #[derive(Clone, Copy)]
 struct Code<'a> {
     name: &'a str,

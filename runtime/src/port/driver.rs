@@ -45,7 +45,7 @@ pub(super) trait Driver: Send {
     /// Takes what is sent to the port.
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End>;
 
-    /// In ERTS it takes what is sent to it as a vector, and so tracers are told.
+    /// In ERTS it takes what is sent to it as a vector, which tracers see.
     fn has_outputv(&self) -> bool {
         false
     }

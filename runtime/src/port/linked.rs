@@ -55,7 +55,8 @@ pub(crate) trait Linked: Send + Sync {
     fn control(&self, caller: Pid, command: u32, data: &[u8]) -> Option<(Vec<u8>, bool)>;
     /// `port_call/3`, in the external format.
     fn call(&self, caller: Pid, operation: u32, data: &mut [u8]) -> Option<Vec<u8>>;
-    /// Ends the port: when its queue is empty, or at once where the reason is `killed`. Its owner is told, if it `asked`.
+    /// Ends the port: when its queue is empty, or at once where the reason is `killed`. Its owner gets a message, if it
+    /// `asked`.
     fn close(&self, reason: Term<'_>, asked: bool);
     /// Waits until nobody calls it.
     fn wait(&self);

@@ -409,8 +409,8 @@ impl Port {
         self.drive(state, |driver, port| driver.timeout(port));
     }
 
-    /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner
-    /// is told so, if it `asked` for it.
+    /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner gets a
+    /// message, if it `asked` for it.
     pub(crate) fn close(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,

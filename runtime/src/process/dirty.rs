@@ -370,7 +370,7 @@ impl Process {
         }
     }
 
-    /// It exits: what its call may still read is kept, and what waits for it is told.
+    /// It exits: keeps what its call may still read, and answers the requests that wait for its return.
     pub(super) fn leaves_orphan(&mut self) {
         if let Some(call) = &self.dirty {
             call.kept.get_or_init(keep);

@@ -130,8 +130,8 @@ const PLACED_WORDS: usize = 12;
 const KEPT_CAPACITY: usize = 64;
 
 impl Mailbox {
-    /// Offsets of what compiled code needs that passes messages over: of where a walk is and ends, of the save pointer, and of
-    /// what is told of the receive.
+    /// Offsets of what compiled code needs that passes messages over: of where a walk is and ends, of the save pointer,
+    /// and of what has been recorded of the receive.
     pub(crate) const WALK: usize = offset_of!(Mailbox, queue) + Queue::AT;
     pub(crate) const WALK_END: usize = offset_of!(Mailbox, queue) + Queue::END;
     pub(crate) const SAVE: usize = offset_of!(Mailbox, queue) + Queue::SAVE;

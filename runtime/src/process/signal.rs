@@ -156,7 +156,7 @@ impl ExitSignal {
         }
     }
 
-    /// What it is, as it is told of.
+    /// Its kind, as it is recorded.
     pub(super) fn kind(&self) -> SignalKind {
         match () {
             () if self.ends(true) => SignalKind::Kill,

@@ -29,7 +29,7 @@ pub(crate) unsafe trait Work<'p>: Keeps + 'p {
     }
 }
 
-/// Implements [`Work`] for a struct or an enum with terms, as `keeps!` is told of it, or for a type without.
+/// Implements [`Work`] for a struct or an enum with terms, in the form that `keeps!` takes, or for a type without.
 macro_rules! work {
     (@of [$($other:ident)?] $name:ty, $rested:ty $(, shown as $shown:expr)?) => {
         #[expect(unsafe_code, reason = "WK1: the two types differ in the lifetime alone")]

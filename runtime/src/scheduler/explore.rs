@@ -163,7 +163,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// What `init` is told: where all that the command asks for is explored, it waits for a run before it does that.
+/// The arguments of `init`: where all that the command asks for is explored, it waits for a run before it does that.
 pub(crate) fn with_explored(init: Vec<String>) -> Vec<String> {
     let is_whole = SCENARIO
         .get()

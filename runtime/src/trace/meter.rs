@@ -483,8 +483,8 @@ impl Meter {
         self.current().add_again(1);
     }
 
-    /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
-    /// Gives the account of that function.
+    /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is kept
+    /// apart. Gives the account of that function.
     pub(super) fn charge_dirty(&mut self, times: &DirtyTicks) -> u32 {
         let node = self.current();
         if self.measures.time {

@@ -57,8 +57,8 @@ pub(crate) fn begun(pid: Pid) -> Option<Progress> {
     })
 }
 
-/// Has process `pid` wait until no process runs any more that may not have seen its change of flags; when it
-/// is called again, `matched` is told.
+/// Has process `pid` wait until no process runs any more that may not have seen its change of flags; when it is called
+/// again, it gets `matched`.
 pub(crate) fn settle(pid: Pid, matched: usize) {
     begin(pid);
     sched::thread_progress().later(move || {

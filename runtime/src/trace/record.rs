@@ -55,7 +55,7 @@ struct Recorder {
     schedulers: usize,
     groups: Vec<Group>,
     patterns: Vec<Pattern>,
-    /// Where what became of them is told.
+    /// The folder of the request: for notes on patterns that match nothing, and on the span.
     folder: PathBuf,
     triggers: Vec<Trigger>,
     sees_returns: bool,

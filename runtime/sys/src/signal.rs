@@ -21,7 +21,7 @@ pub enum Disposition {
     Ignore,
     /// What the system does by default.
     Default,
-    /// It is told to the function given to [`start`].
+    /// The function given to [`start`] gets it.
     Handle,
     /// The same the first time; after that it does what the system does by default.
     HandleOnce,

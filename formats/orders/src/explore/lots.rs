@@ -1,7 +1,7 @@
-//! Runs by chance: who makes the next step is drawn by lot.
+//! Runs by chance: the process that makes the next step is drawn by lot.
 //!
-//! A run stops each process before each step that others may see, and asks a [`Drawing`] who goes on. What a run does
-//! depends on its [`Lots`] alone.
+//! A run stops each process before each step that others may see, and asks a [`Drawing`] which one goes on. What a run
+//! does depends on its [`Lots`] alone.
 //!
 //! - *Random*: each of those that can go on is as likely as the others.
 //! - *PCT* (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
@@ -18,7 +18,7 @@ use beamline_settings::random::Numbers;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// How it is drawn who goes on.
+/// How the process that goes on is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Draw {
@@ -43,7 +43,7 @@ pub struct Lots {
     pub steps: u64,
 }
 
-/// Who may go on.
+/// What may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
     /// This process.
@@ -164,7 +164,7 @@ impl Drawing {
         }
     }
 
-    /// The place of the highest priority; who has none gets one.
+    /// The place of the candidate with the highest priority; one that has none gets one.
     fn highest(&mut self, candidates: &[Candidate<'_>]) -> usize {
         let mut highest = (0, 0);
         for (at, candidate) in candidates.iter().enumerate() {

@@ -117,7 +117,7 @@ pub enum Ask {
         prefix: String,
         /// What it prints is seen.
         is_loud: bool,
-        /// Who goes on behind the prefix is drawn by these lots.
+        /// The lots that draw which process goes on behind the prefix.
         lots: Option<Lots>,
         /// It is ended if it takes longer.
         time: Option<Duration>,
@@ -162,7 +162,7 @@ pub struct Answer {
     pub flushed: Vec<(u64, u32)>,
     /// Messages through aliases that were given up.
     pub through_given_up: Vec<ThroughAlias>,
-    /// Who was to be told of whose end.
+    /// Monitors and links: which process hears of whose end.
     pub watches: Vec<Watch<u64>>,
     /// Whom exit signals of other processes have ended.
     pub ended: Vec<Ended>,
@@ -174,7 +174,7 @@ pub struct Answer {
     pub timers: Vec<u64>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(u64, String)>,
-    /// Who has not ended, with the function in which it waits.
+    /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<(u64, String)>,
     /// What the call returned, or what the whole program has printed, as a string.
     pub result: Option<String>,
@@ -184,7 +184,7 @@ pub struct Answer {
     pub drawn: u64,
     /// The functions that were compiled in it.
     pub compiled: Vec<Function>,
-    /// Who had all for its last receive of the prefix, and did not make it so.
+    /// Processes that had all that their last receive of the prefix needs, and made it otherwise.
     pub refuse: Vec<u64>,
     /// How it ended.
     pub end: End,
@@ -208,7 +208,7 @@ pub struct SharedAccess {
 /// A monitor or a link: a process is told of the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch<P> {
-    /// Who is told.
+    /// The process that hears of the end.
     pub by: P,
     /// Of whose end.
     pub whom: P,
@@ -244,7 +244,7 @@ pub struct ThroughAlias {
 /// A call of `exit/2` with another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitCall<P> {
-    /// Who calls.
+    /// The process that calls.
     pub from: P,
     /// Which of its accesses the call is.
     pub access: u64,
@@ -261,7 +261,7 @@ pub struct ExitCall<P> {
 pub enum Ends {
     /// Nobody: its reason is `normal`.
     Nobody,
-    /// Who does not trap exits.
+    /// A process that does not trap exits.
     NotTrapping,
     /// Any process: its reason is `kill`.
     Any,
@@ -283,7 +283,7 @@ pub struct Traps<P> {
 pub struct Ended {
     /// The process.
     pub process: u64,
-    /// Who has sent the signal.
+    /// The process that has sent the signal.
     pub by: u64,
     /// With which access; 0 where its end did.
     pub access: u64,
@@ -374,7 +374,7 @@ pub struct Run {
     /// Messages that monitors have told which were given up, and those through aliases that were: they cannot be taken in this
     /// receive of their receiver, nor in later ones.
     pub(super) flushed: FxHashMap<(usize, Message), u32>,
-    /// Who was to be told of whose end.
+    /// Monitors and links: which process hears of whose end.
     pub watches: Vec<Watch<usize>>,
     /// Calls of `exit/2` with other processes.
     pub(super) exit_calls: Vec<ExitCall<usize>>,
@@ -384,7 +384,7 @@ pub struct Run {
     pub(super) ended_at: FxHashMap<usize, EndedAt>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(usize, String)>,
-    /// Who has not ended, with the function in which it waits.
+    /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<Waiting>,
     /// Processes that stand for timers.
     pub(super) timers: FxHashSet<usize>,

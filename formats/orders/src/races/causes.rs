@@ -545,7 +545,7 @@ fn to_send(trace: &Trace, sent: &SentSignals) -> Vec<Vec<(usize, SignalAt)>> {
     trace.processes.iter().enumerate().map(of).collect()
 }
 
-/// Who has this clock knows of this, too.
+/// Adds what is `known` to a clock.
 pub(in super::super) fn join(clock: &mut Clock, known: &Known) {
     let own = [(known.process, known.steps)].into_iter();
     let others = known.others.iter().map(|(at, steps)| (*at, *steps));

@@ -106,7 +106,7 @@ fn watches(
         let of = asked.entry(line).or_default();
         match signal.kind {
             SignalKind::Monitor | SignalKind::Link => {
-                // Who has heard of an exit signal that comes next knows of no step more.
+                // A process that has heard of an exit signal next knows of no more steps.
                 let mut next = signals[at..]
                     .iter()
                     .take_while(|next| next.steps == signal.steps);

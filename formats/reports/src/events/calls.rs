@@ -405,7 +405,7 @@ impl Callers {
             caller.let_go(id, now, blocks);
         }
         if has_slices {
-            // Who calls runs, even if the record of that is lost.
+            // The caller runs, even if the record of that is lost.
             caller.does = does;
         }
         match record.event {

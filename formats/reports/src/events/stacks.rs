@@ -187,7 +187,7 @@ impl Stacks {
         let stack = self.of(record.subject);
         stack.charge(now);
         if has_slices {
-            // Who calls runs, even if the record of that is lost.
+            // The caller runs, even if the record of that is lost.
             stack.is_running = runs;
         }
         let mut end = |stack: &mut Stack, at: usize| {

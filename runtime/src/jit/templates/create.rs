@@ -27,7 +27,7 @@ use crate::term::{CodeAddress, RawTerm, Term, am, sub_bits};
 /// What the segments are put behind.
 enum To {
     Nothing,
-    /// The bytes of a writable bitstring, whose new end is told by a new thing, or by the thing itself.
+    /// The bytes of a writable bitstring, whose new end is in a new thing, or in the thing itself.
     End {
         of: Reg,
         is_private: bool,

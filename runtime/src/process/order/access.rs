@@ -1,8 +1,8 @@
 //! The order in which processes access what they share: tables, names, arrays of atomics.
 //!
-//! Each process numbers its accesses, from 1. A recorder is told of an access only what does not follow from all else:
-//! that it comes *after* an access of another process ([`OrderEvent::After`]). A replay makes an access when the accesses are
-//! made after which it comes, and needs to know of no object for that.
+//! Each process numbers its accesses, from 1. Of an access, only what does not follow from all else is recorded: that
+//! it comes *after* an access of another process ([`OrderEvent::After`]). A replay makes an access when the accesses
+//! are made after which it comes, and needs to know of no object for that.
 //!
 //! An [`Object`] knows the processes that access it. While one process alone does, it is the *owner*: its accesses cost
 //! a comparison, and nothing is recorded of them. When another one comes, it comes after all that the owner has
@@ -12,12 +12,12 @@
 //!
 //! Why this is exact: an access is *made* when its process counts it, which it does while it holds the lock of the object.
 //!
-//! - Two accesses to an object, one of them a write, are ordered in what is told as they were by the lock. The later one
-//!   is made by the same process, or by one that has been told to come after the earlier one, or that has come after a
-//!   later access of its process already ([`AccessClock::note_predecessor`] leaves only these out); or a third process's access stands
-//!   between them, and the same is true of both steps.
-//! - A replay never waits in a circle. An access is told to come after accesses that had been made before it was made
-//!   itself: of each pair that is told, the first was made earlier.
+//! - Two accesses to an object, one of them a write, have the order in the recording that they had by the lock. The
+//!   later one is made by the same process, or by one of which it is recorded that it comes after the earlier one, or
+//!   that has come after a later access of its process already ([`AccessClock::note_predecessor`] leaves only these
+//!   out); or a third process's access stands between them, and the same is true of both steps.
+//! - A replay never waits in a circle. An access is recorded to come after accesses that had been made before it was
+//!   made itself: of each pair that is recorded, the first was made earlier.
 //!
 //! The caller holds the lock that guards the object, for the access: a write alone, a read at most together with reads.
 
@@ -362,7 +362,7 @@ impl order::OrderState {
             .get_or_insert_with(|| Box::new(AccessClock::new(pid)))
     }
 
-    /// Tells of accesses that nothing was told of: the process ends.
+    /// Records accesses of which nothing has been recorded: the process ends.
     pub(in crate::process) fn tell_accesses(&mut self, pid: Pid) {
         if self.made.as_ref().is_some_and(|made| made.since() > 0) {
             self.tell_accesses_so_far(pid);
@@ -474,7 +474,7 @@ impl Process {
     }
 }
 
-/// Any order of accesses is told so that a replay of what was told has the same one, as far as anybody can see.
+/// Any order of accesses is recorded so that a replay of the record has the same one, as far as anybody can see.
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -490,7 +490,7 @@ mod tests {
     /// What an access sees: how often its object had been written.
     type Seen = u64;
 
-    /// A process of the test: what it is to access, and what was told of it.
+    /// A process of the test: what it is to access, and what was recorded of it.
     struct One {
         wanted: Vec<Wanted>,
         after: Vec<Vec<(usize, u64)>>,

@@ -1,5 +1,5 @@
-//! The answers that native functions take from outside of a process or from chance: a recorder is told of them, and a
-//! replay gives them again.
+//! The answers that native functions take from outside of a process or from chance: they are recorded, and a replay
+//! gives them again.
 //!
 //! Which function gives what is in its row (`code/bif.rs`), and the row calls what is here.
 
@@ -409,7 +409,8 @@ fn told_again(
 }
 
 impl Process {
-    /// The answer that it was given here in the recorded run, if it was; it is told again.
+    /// The answer that it was given here in the recorded run, if there was one. A replay that is recorded records it
+    /// again.
     fn recorded_answer(&self, native: &'static Native) -> Option<Term<'_>> {
         let recorded = is_followed().then(|| self.take_answer(native)).flatten()?;
         if is_recorded() {

@@ -1,5 +1,5 @@
-//! The order of what processes do to each other: spawns, sendings, deliveries, receives. A recorder is told of each step
-//! ([`OrderEvent`]).
+//! The order of what processes do to each other: spawns, sendings, deliveries, receives. Each step is an [`OrderEvent`]
+//! for the recorder.
 //!
 //! - `mode`: whether the order of a run is recorded, followed or explored;
 //! - [`access`]: accesses to what processes share, which come one after another;
@@ -126,7 +126,7 @@ impl Source {
     }
 }
 
-/// What a recorder is told of a process, in the order of its steps.
+/// A step of a process, as the recorder gets it, in the order of its steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrderEvent {
     Spawn(Pid),
@@ -172,7 +172,8 @@ pub(crate) enum OrderEvent {
     },
     /// Bytes of a term.
     Bytes([u64; 4]),
-    /// An access to what processes share, so many after the last one that was told, comes after this one.
+    /// An access to what processes share comes after this one. `since`: how many accesses since the last one that was
+    /// recorded.
     After {
         of: Pid,
         number: u64,
@@ -198,7 +199,7 @@ pub(crate) enum OrderEvent {
     Exit,
 }
 
-/// What is told of a process with the places of its steps, and is none.
+/// What is recorded with the places of steps, and is no step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Annotation {
     /// It sends such a signal to this process.
@@ -324,7 +325,7 @@ impl OrderState {
         }
     }
 
-    /// A message gets to the end of its queue: whether it is told of when the next thing is.
+    /// A message gets to the end of its queue: whether its record can wait for the next one.
     #[inline(always)]
     fn keeps(&mut self, sending: Sending) -> bool {
         let is_kept = self.fresh.is_none();
@@ -501,7 +502,8 @@ impl Process {
         is_sited()
     }
 
-    /// Where it is in its code, before an access, where that is told; whether it is told what the access is to.
+    /// Records where it is in its code, before an access, if sites are recorded; whether what the access is to is
+    /// recorded, too.
     pub(in crate::process) fn tells_access(&self) -> bool {
         if explore::is_on() {
             self.tell_untold();
@@ -509,7 +511,7 @@ impl Process {
         self.record_site() || explore::is_on()
     }
 
-    /// It sends a signal other than a message, where that is told.
+    /// Records a signal other than a message that it sends, if sites are recorded.
     pub(in crate::process) fn tells_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.record_site() {
             self.record_annotation(Annotation::Signal(kind, to));
@@ -523,7 +525,7 @@ impl Process {
         }
     }
 
-    /// It is about to trap exits, or to cease to, where that is told.
+    /// Records that it is about to trap exits, or to cease to, if sites are recorded.
     pub(crate) fn tells_traps(&self, traps: bool) {
         if traps != self.flags.get().trap_exit && self.record_site() {
             self.record_annotation(Annotation::Traps(traps));

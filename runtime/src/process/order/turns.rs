@@ -52,7 +52,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Something is told to a process.
+    /// It sends something to a process.
     pub(in crate::process) fn to(pid: Pid) -> Step {
         Step {
             touches: smallvec![mailbox(pid)],
@@ -72,7 +72,7 @@ impl Step {
     }
 }
 
-/// What a process is told. Words of pids are odd, other than addresses.
+/// The mailbox of a process. Its number is odd, as no address is.
 fn mailbox(pid: Pid) -> Touch {
     Touch {
         what: pid.0 << 1 | 1,

@@ -194,7 +194,7 @@ fn ended(kept: &explore::Kept) -> Vec<Ended> {
     ended.collect()
 }
 
-/// The accesses of a run. Those steps count that are told.
+/// The accesses of a run, each with how many recorded steps come before it.
 fn accesses(kept: &explore::Kept) -> Vec<SharedAccess> {
     let all = kept.accesses.iter();
     all.map(|(records, pid, how, object, part)| SharedAccess {

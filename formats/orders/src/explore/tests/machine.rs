@@ -145,7 +145,7 @@ pub(super) struct Machine<'p> {
     watches: Vec<Watch<usize>>,
     /// How many messages have told each process of others.
     told: Vec<u32>,
-    /// Who is linked to whom.
+    /// Pairs of linked processes.
     links: BTreeSet<(usize, usize)>,
     is_trapping: Vec<bool>,
     traps: Vec<Traps<usize>>,
@@ -238,7 +238,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Who is linked to a process, and has not heard of its end.
+    /// The processes that are linked to a process, and have not heard of its end.
     fn linked_to(&self, at: usize) -> impl Iterator<Item = usize> {
         let links = self.links.iter();
         let links = links.filter(move |(one, other)| [*one, *other].contains(&at));

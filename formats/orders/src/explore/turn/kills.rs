@@ -96,7 +96,8 @@ pub(super) fn count(steps: &[Step]) -> u32 {
 }
 
 impl Analysis<'_> {
-    /// Whether signals that end who does not trap exits came to a process that ceased to: of those, not all is turned around.
+    /// Whether signals that end processes which do not trap exits came to one that ceased to: not all orders of those
+    /// are explored.
     pub(in super::super) fn has_signals_to_who_ceased_to_trap(&self) -> bool {
         let mut fates = self.fates.values();
         fates.any(|fate| !fate.kills.is_empty() && fate.traps.iter().any(|(_, traps)| !traps))
@@ -159,8 +160,8 @@ impl Analysis<'_> {
         cause.is_some_and(|cause| self.is_known(cause, signal, message.sender()))
     }
 
-    /// Whether who knew this knew that a signal had been sent. That of an end is sent to one after the other: only the one who is told
-    /// by the same process knows that it came before.
+    /// Whether a step that knew this knew that a signal had been sent. The signals of an end are sent one after the
+    /// other: only a step that took something of the ended process knows that this one was sent before.
     fn is_known(&self, known: &Known, signal: Signal, sender: Option<usize>) -> bool {
         let may_know = match signal {
             Signal::End(of) => sender == Some(of),

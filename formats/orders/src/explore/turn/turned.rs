@@ -302,7 +302,7 @@ impl Analysis<'_> {
         limit.is_some_and(|until| steps.iter().filter(is_receive).count() as u32 >= *until)
     }
 
-    /// What a turned run does behind the steps that it has in common with this one, and who does.
+    /// The steps of a turned run behind those that it has in common with this one, each with its process.
     fn last_steps(&self, turn: &Turn, ends: &[usize]) -> Vec<(usize, Step)> {
         let of = turn.process;
         match turn.instead {

@@ -63,7 +63,7 @@ static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 pub(crate) struct Kept {
     /// The process that makes the call.
     pub(crate) main: Option<Pid>,
-    /// The steps, in the order in which they were told.
+    /// The steps, in the order in which they were recorded.
     pub(crate) told: Vec<(Pid, OrderEvent)>,
     /// Accesses to what processes share: how many of the steps come before, by whom, how, to which object and part of it.
     pub(crate) accesses: Vec<(usize, Pid, Touch, u64, u64)>,
@@ -90,7 +90,7 @@ pub(crate) struct Kept {
     pub(crate) exit_messages: HashMap<(Pid, u64), u32>,
     /// Timers that send messages to processes.
     pub(crate) timers: Vec<Timer>,
-    /// How many of those messages each process was told.
+    /// How many of those messages each process got.
     notices: HashMap<Pid, u32>,
     /// What processes that were made began with.
     pub(crate) born: HashMap<Pid, String>,
@@ -107,7 +107,7 @@ pub(crate) struct Kept {
     pub(crate) astray: Option<String>,
     /// The process that had all that its last receive of the prefix needs, and made it otherwise.
     pub(crate) refuses: Option<Pid>,
-    /// What of processes others were told, and what was set: which is nothing that is turned around.
+    /// Items of processes that others have read, and items that were set: these are not reordered.
     settings: info::Settings,
     /// Processes that have given up their names as they end.
     nameless: HashSet<Pid>,
@@ -137,12 +137,12 @@ pub(crate) fn is_over() -> bool {
     IS_OVER.load(Ordering::Relaxed)
 }
 
-/// How many steps and accesses were told.
+/// The number of steps and accesses so far.
 pub(crate) fn told() -> usize {
     STEPS.load(Ordering::Relaxed) + ACCESSES.load(Ordering::Relaxed)
 }
 
-/// Whether more was told than a run tells that ends.
+/// Whether there are more of them than a run has that ends.
 pub(crate) fn is_endless() -> bool {
     STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX
 }
@@ -230,7 +230,7 @@ pub(crate) fn tell(pid: Pid, told: OrderEvent) {
             OrderEvent::Spawn(child) => drop(kept.alive.insert(child)),
             OrderEvent::Exit => drop(kept.alive.remove(&pid)),
             OrderEvent::Notice { .. } => *kept.notices.entry(pid).or_default() += 1,
-            // What a run is told by the machine is the same in each run.
+            // What the machine answers is the same in each run.
             OrderEvent::Answer { .. }
             | OrderEvent::AnswerTerm { .. }
             | OrderEvent::Content { .. }

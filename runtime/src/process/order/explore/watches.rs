@@ -14,7 +14,7 @@ use crate::process::registry::whether_named;
 use crate::process::{Control, Process, exists};
 use crate::term::{Pid, Term, am};
 
-/// A monitor or a link: a process is told of the end of another one.
+/// A monitor or a link: a process hears of the end of another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub(crate) by: Pid,
@@ -65,7 +65,7 @@ impl Watch {
 /// What stands for the end of each process, and for that of nobody.
 static ENDS: ObjectsOf<Pid> = ObjectsOf::new();
 static NOBODY: Object = Object::new();
-/// The same as who only asks whether a process is alive sees it, and is told of no end.
+/// As the object of its end, for processes that only ask whether a process is alive, and hear of no end.
 static ALIVE: ObjectsOf<Pid> = ObjectsOf::new();
 /// What stands for the links of each two processes, the one with the smaller pid first.
 static LINKS: ObjectsOf<(Pid, Pid)> = ObjectsOf::new();
@@ -94,7 +94,8 @@ pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'
     Ok(Some(exists(of)))
 }
 
-/// Whether `p` has sent an exit signal to another process that may end it: what it is told of that one comes behind that.
+/// Whether `p` has sent an exit signal to another process that may end it: an answer about that process comes behind
+/// the signal.
 pub(super) fn asks_behind_an_exit(p: &Process, of: Pid) -> bool {
     let may_end = kept(|kept| {
         let mut calls = kept.exit_calls.iter();
@@ -285,7 +286,7 @@ impl Kept {
     }
 }
 
-/// A process links to another one: each is told of the end of the other, as it is where that one has linked to it before.
+/// A process links to another one: each hears of the end of the other, also where that one has linked to it before.
 pub(crate) fn links(p: &Process, other: Pid) {
     if !is_on() || !exists(other) {
         return;

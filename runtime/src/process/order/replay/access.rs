@@ -1,9 +1,9 @@
 //! The turns of accesses to what processes share. An access is made when all are that it came after in the recorded run
 //! (`process/order/access.rs` tells why no more is needed).
 //!
-//! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
-//! all others that were told are made, lest it gets ahead of them. In an exploration, where a prefix has the order of two
-//! accesses also in that only one of them is in it, it waits for all that the prefix has.
+//! Which accesses a process made behind the last one that the trace has is not known. If it runs on, it makes no more
+//! until all others that the trace has are made, lest it gets ahead of them. In an exploration it waits for all
+//! accesses of the prefix, because a prefix may have the order of two accesses of which it has only one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,12 +23,12 @@ pub(super) struct All {
     made: Vec<AtomicU64>,
     /// How many it made in the recorded run, at least.
     known: Vec<u64>,
-    /// Whether others are told, in the trace, of the end of each process: then it comes before that.
+    /// Whether another process of the trace hears of the end of each process: then its accesses come before that.
     tells_end: Vec<bool>,
     /// How often an access has still to come after another one; in an exploration, also how many accesses have still to
     /// be made.
     left: AtomicU64,
-    /// Accesses were told at all: a log may leave them out.
+    /// The trace has accesses: a log may leave them out.
     are_told: bool,
     /// No access waits any more: a process does what it did not do in the recorded run, and the others go on.
     are_free: AtomicBool,

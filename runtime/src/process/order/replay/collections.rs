@@ -19,8 +19,8 @@ pub(super) fn is_collection(step: &Recorded) -> bool {
 }
 
 impl ReplayState {
-    /// Whether it has made the accesses that were told right before this step: a call makes its access before it leaves for
-    /// a dirty scheduler, and is charged for when it is back.
+    /// Whether it has made the accesses that are recorded right before this step: a call makes its access before it
+    /// leaves for a dirty scheduler, and is charged for when it is back.
     fn has_made_accesses_before(&self, plan: &Plan, step: usize) -> bool {
         let steps = &plan.trace.processes[self.cursor.process].steps;
         match step.checked_sub(1).map(|before| &steps[before]) {

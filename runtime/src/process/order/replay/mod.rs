@@ -151,7 +151,7 @@ pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     )
 }
 
-/// Whether accesses that were told have still to be made.
+/// Whether accesses that the trace has are still to be made.
 pub(crate) fn lacks_accesses() -> bool {
     plan().is_some_and(|plan| !plan.accesses.are_all_told_made())
 }
@@ -171,9 +171,9 @@ pub(crate) enum SystemNotice {
 pub(in crate::process) struct ReplayState {
     cursor: Cursor,
     accesses: access::AccessCursor,
-    /// What the recorded process spent by its end, if it is told.
+    /// What the recorded process spent by its end, if that is known.
     spent: Option<Spent>,
-    /// The signal that ended it, if it is told.
+    /// The signal that ended it, if that is known.
     ended_by: Option<ExitSignal>,
     /// Collections requested by others that are still to come.
     collections: usize,
@@ -346,8 +346,8 @@ impl ReplayState {
         &plan.trace.processes[self.cursor.process].steps
     }
 
-    /// The held signal whose turn it is, corrected as it was told in the recorded run. A signal that ends a process
-    /// (`traps` says whether they become messages) comes after its last step, when `now` it has spent as much.
+    /// The held signal whose turn it is, with the recorded reason. A signal that ends the process (`traps` says whether
+    /// signals become messages) comes after its last step, when it has spent as much by `now`.
     fn take_due(&mut self, plan: &'static Plan, traps: bool, now: &spent::Now) -> Option<Signal> {
         let steps = self.steps(plan);
         if self.cursor.is_over() {

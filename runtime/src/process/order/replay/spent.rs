@@ -44,7 +44,7 @@ impl Now {
 }
 
 impl ReplayState {
-    /// Is it the signal that ended the recorded process, if one is told?
+    /// Is it the signal that ended the recorded process, if that is known?
     fn is_end(&self, plan: &'static Plan, exit: &Exit) -> bool {
         self.ended_by.is_some_and(|by| plan.is_signal(by, exit))
     }
@@ -58,7 +58,7 @@ impl ReplayState {
     }
 }
 
-/// What is told of the signal that ended the recorded process.
+/// What is known of the signal that ended the recorded process.
 #[derive(Clone, Copy)]
 struct Last {
     by: Option<ExitSignal>,
