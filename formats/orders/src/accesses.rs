@@ -171,7 +171,7 @@ impl Accesses {
         }
     }
 
-    /// The same, of processes at other places.
+    /// These accesses, where processes have other places.
     pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Accesses {
         let mut all = Vec::new();
         for (from, made) in self.all.into_iter().enumerate() {

@@ -177,7 +177,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The same of processes that have other places; nothing where its process has none.
+    /// This signal, where processes have other places; `None` where its process has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Signal> {
         Some(match self {
             Signal::End(of) => Signal::End(place(of)?),
@@ -338,7 +338,7 @@ impl Set {
         }
     }
 
-    /// The same, with the places that processes have got; nothing where its process has none.
+    /// This setting, where processes have other places; `None` where its process has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Set> {
         match self.what() {
             Setting::Timer { by, number } => Set::timer(place(by)?, number),

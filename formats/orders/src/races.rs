@@ -76,7 +76,7 @@ pub struct Messages {
     pub timeout: u32,
     /// What could have been taken instead.
     pub other: Message,
-    /// The same `receive` of the code took it later; nothing where the places in the code are not known.
+    /// The same `receive` of the code took it later; `None` where the places in the code are not known.
     pub is_same_receive: Option<bool>,
     /// The receive has a clause for the other one; nothing where it has not tried.
     pub has_clause: Option<bool>,
@@ -316,7 +316,7 @@ impl Trace {
         self.cut_as(ends, last, |_, steps| steps.to_vec())
     }
 
-    /// The same, with what `told` makes of the steps of the process at a place.
+    /// As [`Trace::cut`], with what `told` makes of the steps of the process at a place.
     fn cut_as(
         &self,
         ends: &[usize],
@@ -501,7 +501,7 @@ pub(super) struct Takers {
     told: FxHashMap<usize, Vec<(usize, usize)>>,
     /// Which ends of processes, and receives, an access leads to.
     signalled: FxHashMap<Access, Vec<(usize, usize)>>,
-    /// The same of the exit signals of a process, each with how many steps it has made by then.
+    /// Which steps an exit signal of a process leads to, each with how many steps the process had made when it sent it.
     sent: FxHashMap<usize, Vec<(usize, Place)>>,
     /// The processes that such a signal has ended.
     ended: FxHashSet<usize>,
@@ -512,12 +512,12 @@ impl Takers {
         Takers::with_signals(trace, &Signals::default())
     }
 
-    /// The same where it is known what signals have led to.
+    /// As [`Takers::of`], where it is known what signals have led to.
     pub(super) fn with_signals(trace: &Trace, signals: &Signals) -> Takers {
         Takers::with(trace, signals, |_, _| None)
     }
 
-    /// The same where exit signals were recorded.
+    /// As [`Takers::of`], for a recording that has exit signals.
     fn of_recording(trace: &Trace, sites: &Sites, arrived: &Arrived) -> Takers {
         let own: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
         Takers::with(trace, &Signals::default(), |at, made| {
@@ -533,7 +533,8 @@ impl Takers {
         })
     }
 
-    /// The same; `sent` gives the place among the steps of a process where it has sent the signal that a step is of.
+    /// As [`Takers::with_signals`]; `sent` gives the place among the steps of a process where it has sent the signal
+    /// that a step is of.
     fn with(
         trace: &Trace,
         signals: &Signals,

@@ -211,7 +211,7 @@ struct Known {
     traps: Vec<(usize, bool)>,
     /// Messages that its next receive has tried, and whether it has clauses for them.
     tried: Vec<(Message, bool)>,
-    /// The same of its receives.
+    /// Messages that its receives have tried, and whether these have clauses for them.
     clauses: Vec<(Sited, Message, bool)>,
     /// How many of its steps it has made itself, of those that were looked at.
     own: (usize, usize),

@@ -73,7 +73,7 @@ impl SentSignals {
         self.traps.get(&process).map_or(&[], Vec::as_slice)
     }
 
-    /// The same, of processes at other places.
+    /// These signals, where processes have other places.
     pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> SentSignals {
         let all = self.all.into_iter().filter_map(|(of, all)| {
             let all = all.into_iter().filter_map(|signal| {

@@ -42,7 +42,8 @@ enum Stage {
     Ended(Box<Process>),
     /// The caller has exited, and is kept until the call has ended.
     Orphaned(Box<Process>),
-    /// The same of a call that waits for a dirty scheduler, and is made in any case: its stand-in, and the caller.
+    /// The caller has exited, and the call, which is made in any case, still waits for a dirty scheduler: its stand-in,
+    /// and the caller.
     QueuedOrphan(Box<Process>, Box<Process>),
     /// Nobody waits for it any more.
     Over,

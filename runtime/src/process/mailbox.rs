@@ -449,7 +449,7 @@ impl Process {
         }
     }
 
-    /// The same where the order of a run is recorded or followed.
+    /// As [`Process::peek_message`], where the order of a run is recorded or followed.
     fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if !order::is_only_recorded() {
             return self.peek_in_turn();
@@ -463,7 +463,7 @@ impl Process {
         Ok(self.examines())
     }
 
-    /// The same where what comes may have to wait.
+    /// As [`Process::peek_message`], where what comes may have to wait for its turn.
     fn peek_in_turn(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if self.is_flushing() {
             let has_new = self.mailbox.has_new();

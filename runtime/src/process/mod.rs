@@ -558,7 +558,7 @@ impl Process {
         self.leave_reds(0);
     }
 
-    /// The same but for `reds`, as `ERTS_VBUMP_LEAVE_REDS`.
+    /// Gives up the rest of the time slice but for `reds`, without a charge, as `ERTS_VBUMP_LEAVE_REDS`.
     pub(crate) fn leave_reds(&self, reds: i64) {
         let given_up = self.fcalls.get() - reds;
         if given_up > 0 {

@@ -174,7 +174,7 @@ pub(crate) fn to_free(p: &Process, name: Atom) -> Result<Changes, Control<'stati
     Ok(names)
 }
 
-/// The same by no process.
+/// To change names where no process does it.
 pub(crate) fn to_change_now() -> Changes {
     names().write()
 }
@@ -191,7 +191,7 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
     Ok(names.get(&name).copied())
 }
 
-/// The same where `p` is to be told of the end of the process that has it.
+/// As [`find`], for a monitor or link of `p`, which hears of the end of the process that has the name.
 ///
 /// # Errors
 /// As [`to_give`].

@@ -352,7 +352,7 @@ impl ProcShared {
         super::run_queues::enqueue(ProcRef(NonNull::from(self)));
     }
 
-    /// The same by a thread that is no scheduler, with the scheduler that it ran on last.
+    /// As [`ProcShared::wake`], by a thread that is no scheduler: in the queue of the scheduler that it ran on last.
     pub(super) fn wake_near(&self, scheduler: usize) {
         if self.becomes_queued() {
             super::run_queues::enqueue_near(ProcRef(NonNull::from(self)), scheduler);

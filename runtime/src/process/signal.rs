@@ -87,8 +87,8 @@ pub(crate) enum Signal {
     ReceiveTimeout { id: u64 },
     /// Anything else.
     Request(Request),
-    /// The same of a process that waits for the answer. In an explored run, it comes behind exit signals of that one; there and
-    /// in a replay it is answered also where the receiver has begun to end.
+    /// A [`Signal::Request`] of a process that waits for the answer. In an explored run, it comes behind exit signals
+    /// of that one; there and in a replay it is answered also where the receiver has begun to end.
     Question { from: Pid, run: Request },
 }
 
@@ -170,7 +170,7 @@ impl ExitSignal {
         self.would_end(traps, self.reason.term())
     }
 
-    /// The same with this reason.
+    /// As [`ExitSignal::ends`], with this reason.
     pub(super) fn would_end(&self, traps: bool, reason: Term<'_>) -> bool {
         match (self.linked, reason == am::kill) {
             (false, true) => true,
@@ -252,12 +252,12 @@ impl Signal {
         }
     }
 
-    /// The same, of a port: what it tells comes from outside.
+    /// A message of a port: its content comes from outside.
     pub(crate) fn from_outside(message: Message) -> Signal {
         Signal::outside_of(SYSTEM, message)
     }
 
-    /// The same, which tells of a process.
+    /// A message whose content comes from outside, and that is about a process.
     pub(super) fn outside_of(from: Pid, message: Message) -> Signal {
         Signal::Message {
             message,
@@ -267,7 +267,7 @@ impl Signal {
         }
     }
 
-    /// The same, of a timer for which this process stands.
+    /// A message of a timer for which this process stands, in an explored run.
     pub(super) fn of_timer(message: Message, process: Pid) -> Signal {
         Signal::Message {
             message,
@@ -277,7 +277,7 @@ impl Signal {
         }
     }
 
-    /// The same, of a timer that this process has set, as that one of its timers.
+    /// A message of a timer that this process has set: which of its timers.
     pub(super) fn of_set_timer(message: Message, Setting { by, number }: Setting) -> Signal {
         Signal::Message {
             message,

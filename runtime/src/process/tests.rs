@@ -512,7 +512,7 @@ fn bif(p: &Process, module: &str, function: &str, args: &[Term<'_>]) -> String {
     }
 }
 
-/// The same of one that has the process to itself, and its arguments in registers.
+/// As [`bif`], for a BIF that has the process to itself, and its arguments in registers.
 fn exclusive(p: &mut Process, module: &str, function: &str, arity: u8) -> String {
     let index = crate::code::bif::find(Atom::new(module), Atom::new(function), arity);
     let row = crate::code::bif::all()[index.expect("a BIF of that name")];

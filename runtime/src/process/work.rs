@@ -205,7 +205,7 @@ impl Process {
         self.put_off(work)
     }
 
-    /// The same without a charge, for callers that charge themselves.
+    /// As [`Process::yield_with`] without a charge, for callers that charge themselves.
     pub(crate) fn put_off<'p>(&'p self, work: impl Work<'p>) -> Control<'static> {
         self.psd().work = Some(AtRest::new(work));
         Control::Yield

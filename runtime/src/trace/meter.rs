@@ -107,7 +107,7 @@ pub(super) struct Meter {
     reductions: u64,
     /// Where a call of an account from a node leads.
     transitions: Known<Called>,
-    /// The same of calls made of late.
+    /// Where calls made of late lead, without a look at the table.
     ways: Ways,
 }
 
@@ -211,7 +211,7 @@ impl Ways {
         wanted.max(least).min(most).min(WAYS[1])
     }
 
-    /// The same ways in a table of this length.
+    /// These ways in a table of this length.
     fn grown(&self, tree: bool, len: usize) -> Ways {
         let mut grown = Ways::new(tree, len);
         let ways = self.table.iter().flat_map(|Pair(pair)| pair);

@@ -282,7 +282,8 @@ fn exit_signals_have_as_many_orders_as_one_can_count() {
             ],
             7,
         ),
-        // The same where it would be ended: before the message, behind it, or not at all; or when it has given up nothing.
+        // It gives up such a link and does not trap exits: it is ended before the message, behind it, or not at all; or
+        // when it has given up nothing.
         (
             vec![
                 vec![Take(None), Unlink(1), Stop],

@@ -609,7 +609,7 @@ impl ExitCall<usize> {
 }
 
 impl<P: Copy> ExitCall<P> {
-    /// The same of processes that are called otherwise; nothing where they are not.
+    /// This call, its processes named by `to`; `None` where one has no such name.
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<ExitCall<Q>> {
         Some(ExitCall {
             from: to(self.from)?,
@@ -622,7 +622,7 @@ impl<P: Copy> ExitCall<P> {
 }
 
 impl<P: Copy> Traps<P> {
-    /// The same of a process that is called otherwise; nothing where it is not.
+    /// This change, its process named by `to`; `None` where it has no such name.
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Traps<Q>> {
         Some(Traps {
             by: to(self.by)?,
@@ -633,7 +633,7 @@ impl<P: Copy> Traps<P> {
 }
 
 impl<P: Copy> Watch<P> {
-    /// The same of processes that are called otherwise; nothing where they are not.
+    /// This monitor or link, its processes named by `to`; `None` where one has no such name.
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Watch<Q>> {
         Some(Watch {
             by: to(self.by)?,

@@ -205,7 +205,7 @@ impl Causes {
         Causes::of_walk(Walk::new(trace, accesses, sent, Signals::default()))
     }
 
-    /// The same where it is known what signals have led to.
+    /// As [`Causes::of_recording`], where it is known what signals have led to.
     pub(in super::super) fn with_signals(
         trace: &Trace,
         accesses: &Accesses,

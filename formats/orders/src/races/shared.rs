@@ -251,7 +251,7 @@ impl Seen {
         self.after.get(&access).map_or(&[], Vec::as_slice)
     }
 
-    /// The same, of a step of the process at a place.
+    /// As [`Seen::after`], for a step of the process at a place, which may be no access.
     pub(in super::super) fn after_step(&self, of: usize, step: &Step) -> &[(usize, usize)] {
         match *step {
             Step::Accesses(number) => self.after(Access { of, number }),

@@ -56,7 +56,7 @@ pub(crate) enum Shared {
     Counters,
     /// Whether a process has ended, in a run of an exploration.
     Process,
-    /// The same of nobody.
+    /// A process that was looked for, and that nobody is.
     Nobody,
     /// Whether a timer has gone off.
     Timer,
@@ -393,7 +393,7 @@ impl Process {
         self.accesses_in_order(&[touch])
     }
 
-    /// The same of several objects, as one access.
+    /// As [`Process::accesses`], for one access of several objects.
     ///
     /// # Errors
     /// As [`Process::accesses`].
@@ -444,7 +444,7 @@ impl Process {
         }
     }
 
-    /// The same of an access to what others have accessed, or nobody.
+    /// As [`Process::record_access`], where others have accessed an object, or nobody has.
     #[cold]
     fn record_change(&self, mut own: RefMut<'_, order::OrderState>, touches: &[Touch<'_>]) {
         let pid = self.pid();

@@ -518,7 +518,7 @@ impl Process {
         }
     }
 
-    /// The same of an exit signal.
+    /// Records an exit signal that it sends, if sites are recorded.
     pub(in crate::process) fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
         if is_sited() {
             self.tells_signal(signal.kind(), to);

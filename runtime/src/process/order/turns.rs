@@ -165,7 +165,7 @@ impl Process {
         }
     }
 
-    /// The same where what it tells goes with an access: one step.
+    /// As [`Process::wait_for_turn`], where the step has an access as well.
     ///
     /// # Errors
     /// As [`Process::wait_for_turn`], and those of the access.
@@ -183,7 +183,8 @@ impl Process {
         access()
     }
 
-    /// The same before it sends to whoever has this name: one step, which looks for the name, too.
+    /// As [`Process::wait_for_turn`], before it sends to the process of this name: one step, which looks for the name,
+    /// too.
     ///
     /// # Errors
     /// As [`Process::wait_for_turn`].
@@ -200,7 +201,7 @@ impl Process {
         Ok(())
     }
 
-    /// The same before it accesses what processes share.
+    /// As [`Process::wait_for_turn`], before it accesses what processes share.
     #[inline]
     pub(in crate::process) fn takes_turn_of(
         &self,

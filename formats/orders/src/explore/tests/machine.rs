@@ -20,7 +20,7 @@ pub(super) enum Act {
     Send(usize, u8),
     /// Takes a message of a kind, or of any.
     Take(Option<u8>),
-    /// The same, but it may time out.
+    /// As [`Act::Take`], but it may time out.
     TakeAfter(Option<u8>),
     /// Reads a key of the table that all share, or all of it.
     Read(Option<u64>),
@@ -32,7 +32,7 @@ pub(super) enum Act {
     Monitor(usize),
     /// Calls `exit/2` with a process, with a reason that ends whoever does not trap exits.
     Kill(usize),
-    /// The same with the reason `normal`, which is lost to whoever does not trap exits.
+    /// Calls `exit/2` with the reason `normal`, which is lost to a process that does not trap exits.
     Ask(usize),
     /// Links to a process, if that one has not ended: the end of each of the two ends the other one.
     Link(usize),

@@ -108,7 +108,7 @@ impl Process {
         self.take_answer_on(self, native)
     }
 
-    /// The same, on the heap of `reader`.
+    /// As [`Process::take_answer`], on the heap of `reader`.
     pub(in crate::process) fn take_answer_on<'r>(
         &self,
         reader: &'r Process,

@@ -86,7 +86,7 @@ impl Held {
         }
     }
 
-    /// The same, which stays.
+    /// The recorded message, if it has come; it stays held.
     pub(super) fn get(&self, plan: &Plan, due: &Message) -> Option<&(Source, Signal)> {
         match due {
             Message::Sent { from, number } => self.all.get(self.sent.get(&(*from, *number))?),
