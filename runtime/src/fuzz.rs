@@ -65,7 +65,7 @@ pub fn external_term(bytes: &[u8]) {
     }
 }
 
-/// The same, with a pause after every few terms.
+/// As [`external_term`], with a pause after every few terms.
 fn in_steps<'h>(
     heap: &'h Heap,
     bytes: &[u8],

@@ -46,7 +46,7 @@ impl TracingCost {
 }
 
 impl Cost {
-    /// The same, without what tracing has taken of its time: no more than there is.
+    /// This cost, without what tracing has taken of its time: no more than there is.
     #[must_use]
     pub fn without_tracing(self, tracing_ns: u64) -> Cost {
         let tracing_ns = tracing_ns.min(self.time_ns);
@@ -57,7 +57,7 @@ impl Cost {
         }
     }
 
-    /// The same as it was measured, with what tracing has taken.
+    /// This cost as it was measured, with what tracing has taken.
     fn raw(self) -> Cost {
         Cost {
             time_ns: self.time_ns.saturating_add(self.tracing_ns),

@@ -88,7 +88,7 @@ struct FindingJson<'a> {
     prefix: String,
 }
 
-/// The same as JSON: `docs/internals/ExploreJson.md`.
+/// What came of an exploration, as JSON: `docs/internals/ExploreJson.md`.
 pub(super) fn json(outcome: &Outcome, files: &[PathBuf]) -> String {
     let findings = outcome.findings.iter().zip(files);
     let file = File {

@@ -87,7 +87,7 @@ impl Machine {
         Machine::with(environment, command, call, workers, reductions, false)
     }
 
-    /// The same for one worker, whose runs print what they print.
+    /// Starts the emulator with one worker, whose runs print what they print.
     pub(super) fn start_loud(
         environment: &EnvironmentArgs,
         command: &[String],

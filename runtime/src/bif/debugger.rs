@@ -105,7 +105,7 @@ fn int(term: Term<'_>) -> Option<i32> {
     term.as_small().map(|value| value as i32)
 }
 
-/// The same of one that counts something.
+/// As [`int`], for an argument that counts something: not negative.
 fn count(term: Term<'_>) -> Result<usize, Raise<'static>> {
     let value = int(term).and_then(|value| usize::try_from(value).ok());
     value.ok_or_else(badarg)

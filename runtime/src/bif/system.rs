@@ -640,7 +640,7 @@ fn queue_lengths(dirty: &[Dirty]) -> Vec<usize> {
     lengths
 }
 
-/// The same with what runs, which is in no queue.
+/// As [`queue_lengths`], with what runs, which is in no queue.
 fn active_tasks(dirty: &[Dirty]) -> Vec<usize> {
     let mut lengths = queue_lengths(dirty);
     let (ordinary, behind) = lengths.split_at_mut(sched::schedulers());

@@ -230,7 +230,7 @@ pub(crate) const PROLOGUE_BYTES: u64 = 13;
 /// that takes its place where a function's calls of itself are to go by its entry (MC3).
 pub(crate) const BEGINNING: [u8; 8] = [0x49, 0x81, 0xee, 1, 0, 0, 0, 0x0f];
 
-/// The same with a jump so many bytes further.
+/// [`BEGINNING`] with a jump `bytes` further in the place of its instruction.
 fn beginning_with_jump(bytes: u32) -> [u8; 8] {
     const JUMP: u8 = 0xe9;
     const JUMP_BYTES: u32 = 5;
@@ -410,7 +410,7 @@ pub(crate) fn specific(address: CodeAddress) -> CodeAddress {
     specific_if_known(address).expect("a return address")
 }
 
-/// The same of a word that was on a stack once; `None` where compiled code has been given back since.
+/// As [`specific`], for a word that was on a stack once; `None` where compiled code has been given back since.
 #[must_use]
 pub(crate) fn specific_if_known(address: CodeAddress) -> Option<CodeAddress> {
     let Some(engine) = ENGINE.get() else {
@@ -460,7 +460,7 @@ pub(crate) fn native(address: CodeAddress) -> Option<u64> {
     answer(&NATIVE, address.word(), || find_native(engine, address))
 }
 
-/// The same, looked for.
+/// As [`native`], without a look at what the thread remembers.
 fn find_native(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
     let (start, block) = blocks.by_specific.range(..=address.word()).next_back()?;
@@ -490,7 +490,7 @@ pub(crate) fn return_word(address: CodeAddress) -> u64 {
     found.expect("who calls is compiled")
 }
 
-/// The same, looked for.
+/// As [`return_word`], without a look at what the thread remembers.
 fn find_return_word(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
     let (start, block) = blocks.by_specific.range(..address.word()).next_back()?;

@@ -15,11 +15,11 @@ pub(super) enum Status {
     Ok,
     /// It is to be unloaded.
     Unload,
-    /// The same, and no port is opened any more.
+    /// It is to be unloaded, and no port is opened any more.
     ForceUnload,
     /// It is to be loaded anew.
     Reload,
-    /// The same, and no port is opened any more.
+    /// It is to be loaded anew, and no port is opened any more.
     ForceReload,
     /// It stays for ever.
     Permanent,

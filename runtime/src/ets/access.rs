@@ -109,7 +109,7 @@ impl Table {
         Ok(state)
     }
 
-    /// The same, for an access.
+    /// As [`exclusive`], for an access.
     #[inline]
     fn settled_exclusive<'p>(
         &self,

@@ -182,7 +182,7 @@ pub(super) fn look_again<'p>(p: &Process, id: Term<'p>) -> Result<(), Leave<'p>>
     Err(Control::Wait.into())
 }
 
-/// The same by nobody in particular.
+/// The table of this name or reference, where no process looks for it.
 ///
 /// # Errors
 /// As [`find`].

@@ -63,7 +63,7 @@ impl Heap {
         self.byte_list_with_tail(bytes, Term::NIL)
     }
 
-    /// The same, before `tail`.
+    /// A list of small integers, one for each byte, before `tail`.
     pub(crate) fn byte_list_with_tail<'h>(&'h self, bytes: &[u8], tail: Term<'h>) -> Term<'h> {
         if bytes.is_empty() {
             return tail;
@@ -180,7 +180,7 @@ impl Heap {
         )
     }
 
-    /// The same, in a fragment.
+    /// A float in a fragment.
     pub(crate) fn float_beside(&self, value: f64) -> Term<'_> {
         self.thing_beside(
             tag::make_header(size::FLOAT - 1, tag::FLOAT),
@@ -215,7 +215,7 @@ impl Heap {
         }
     }
 
-    /// The same, in a fragment.
+    /// As [`Heap::big`], in a fragment.
     pub(crate) fn big_beside(&self, negative: bool, limbs: &[u64]) -> Term<'_> {
         match Heap::integer_parts(negative, limbs) {
             Ok(small) => Term::small(small),
@@ -298,7 +298,7 @@ impl Heap {
         self.off_heap_binary(bytes)
     }
 
-    /// The same, off-heap whatever its size. 8 words.
+    /// A binary that takes over `bytes` and is off-heap whatever its size. 8 words.
     pub(crate) fn off_heap_binary(&self, bytes: Vec<u8>) -> Term<'_> {
         let size = bytes.len();
         // SAFETY: H4: made just now.
@@ -639,7 +639,7 @@ impl Heap {
         self.trie_node_of(size, bitmap, [children])
     }
 
-    /// The same, of children that lie apart.
+    /// As [`Heap::trie_node`], of children that lie apart.
     #[inline]
     pub(crate) fn trie_node_of<'h, const PARTS: usize>(
         &'h self,

@@ -284,7 +284,7 @@ impl Sweep {
         self.tops = tops;
     }
 
-    /// The same for a stack: most words of a deep one are no pointers.
+    /// As [`Sweep::slots`], for a stack: most words of a deep one are no pointers.
     ///
     /// # Safety
     /// As [`Places::slot`].
@@ -317,7 +317,7 @@ impl Sweep {
         }
     }
 
-    /// The same in one of the two areas.
+    /// As [`Sweep::scan_all`], in one of the two areas.
     ///
     /// # Safety
     /// As [`Places::slot`].

@@ -39,7 +39,7 @@ type Range = std::ops::Range<usize>;
 struct Space {
     /// Pieces by address: start and bytes. No two of them touch.
     free: BTreeMap<usize, usize>,
-    /// The same by size.
+    /// The same pieces by size.
     by_size: BTreeSet<(usize, usize)>,
 }
 
@@ -253,7 +253,7 @@ impl LiteralArea {
         unsafe { Term::new(raw) }
     }
 
-    /// The same, as a word at rest.
+    /// As [`LiteralArea::make`], as a word at rest.
     fn add(&mut self, term: Term<'_>) -> RawTerm {
         let words = copy::size(term, copy::Literals::Count);
         if words == 0 {

@@ -338,7 +338,7 @@ impl Heap {
         self.alloc_in_fragment(words)
     }
 
-    /// The same, always in a fragment. Source: `HeapFragOnlyAlloc`.
+    /// `words` fresh words, always in a fragment. Source: `HeapFragOnlyAlloc`.
     #[inline]
     pub(crate) fn alloc_in_fragment(&self, words: usize) -> *mut u64 {
         if let Some(fragment) = self.fragments.get() {
@@ -427,7 +427,8 @@ impl Heap {
         message.root
     }
 
-    /// The same of a copy, of so many words ([`Literals::Count`]), for which this heap's block is to have room.
+    /// As [`Heap::attach_in_place`], of a copy, of `words` words ([`Literals::Count`]), for which this heap's block has
+    /// room.
     pub(crate) fn copy_in_place(&self, message: &mut Message, words: usize) {
         let root = self.copy_in_sized(message.term(), words).raw();
         *message = Message {
@@ -467,7 +468,7 @@ impl Heap {
         self.copy_in_sized(term, size(term, Literals::Count))
     }
 
-    /// The same of a term that takes so many words ([`Literals::Count`]).
+    /// As [`Heap::copy_in_all`], of a term that takes `words` words ([`Literals::Count`]).
     #[inline]
     pub(crate) fn copy_in_sized<'h>(&'h self, term: Term<'_>, words: usize) -> Term<'h> {
         if words == 0 {

@@ -463,7 +463,7 @@ pub(crate) unsafe extern "C" fn take_bits(p: &Process, context: RawTerm, len: us
     unsafe { bits::take_bits(p, context, len) }
 }
 
-/// The same, left in the context.
+/// As [`take_bits`], but the context stays where it is.
 ///
 /// # Safety
 /// As [`take_bits`].

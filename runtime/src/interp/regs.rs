@@ -153,7 +153,7 @@ impl<'p> Regs<'p> {
         ControlFlow::Break(outcome)
     }
 
-    /// The same, to do this instruction again: a function that begins with it is not called again.
+    /// As [`Regs::pause`], to do this instruction again: a function that begins with it is not called again.
     #[inline(always)]
     pub(super) fn pause_again(&mut self, outcome: Outcome, live: usize) -> Go {
         trace::breakpoint::call_again(self.p, self.pc);

@@ -388,7 +388,7 @@ impl<'m> Compiler<'m> {
         }
     }
 
-    /// The same of an instruction that may call: what it calls returns behind it.
+    /// As [`Compiler::helper`], for an instruction that may call: what it calls returns behind it.
     pub(super) fn calling_helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
         if let Some(carried) = self.carried.take() {
             self.bind(carried.labels);

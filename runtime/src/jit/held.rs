@@ -111,7 +111,7 @@ impl Compiler<'_> {
         self.hold_as(reg, at, false);
     }
 
-    /// The same of a small integer.
+    /// As [`Compiler::hold`], for a small integer.
     pub(super) fn hold_small(&mut self, reg: Reg, at: u8) {
         self.hold_as(reg, at, true);
     }
@@ -169,7 +169,7 @@ impl Compiler<'_> {
         self.in_register_for(reg, reg)
     }
 
-    /// The same of a value that `dst` gets.
+    /// As [`Compiler::in_register`], for a value that `dst` gets.
     pub(super) fn in_register_for(&mut self, reg: Reg, dst: Reg) -> u8 {
         if let Some(at) = self.held_at(reg) {
             return at;
@@ -192,7 +192,7 @@ impl Compiler<'_> {
             .unwrap_or_else(|| self.free())
     }
 
-    /// The same of one of these, which is made free where none is.
+    /// As [`Compiler::free_for`], for one register of `set`, which is made free where none is.
     pub(super) fn free_among(&mut self, set: keeps::Set, dst: Reg) -> u8 {
         let is_in = |at: u8| set & 1 << at != 0;
         let at = self.free_for(dst);
@@ -268,7 +268,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same of a small integer.
+    /// As [`Compiler::find`], for a small integer.
     pub(super) fn find_small(&mut self, reg: Reg, at: u8) {
         self.find(reg, at);
         for held in self.held.iter_mut().filter(|held| held.reg == reg) {
@@ -313,7 +313,7 @@ impl Compiler<'_> {
         self.begin(&[first, second], None);
     }
 
-    /// The same of small integers, or goes to `other`.
+    /// Has a template begin with two small integers in machine registers; goes to `other` where one is none.
     pub(super) fn first_two_small(&mut self, left: Src, right: Src, other: DynamicLabel) {
         self.begin(&[(RAX, left), (RCX, right)], Some(other));
     }

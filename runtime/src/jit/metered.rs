@@ -117,7 +117,7 @@ pub(super) fn emit_runs_on(a: &mut Assembler, yields: DynamicLabel, looks: Dynam
     );
 }
 
-/// The same where the breakpoint's data in `rcx` wants no counter.
+/// The rest of [`emit_entry`], where the breakpoint's data in `rcx` wants no counter.
 fn emit_metered(a: &mut Assembler, to: &Labels) {
     let (runs_on, on_top) = (a.new_dynamic_label(), a.new_dynamic_label());
     let recorded = a.new_dynamic_label();
@@ -189,7 +189,7 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
     emit_recorded(a, to);
 }
 
-/// The same where it wants no meter.
+/// The rest of [`emit_metered`], where the breakpoint's data wants no meter.
 fn emit_recorded(a: &mut Assembler, to: &Labels) {
     let is_unseen = a.new_dynamic_label();
     dynasm!(a

@@ -145,7 +145,7 @@ pub(crate) struct State {
 
     /// What is behind the port; `None` behind the one that starts programs, and behind one that is gone.
     driver: Option<Box<dyn Driver>>,
-    /// The same where it is one in C.
+    /// What is behind the port, where it is a driver in C.
     pub(crate) linked: Option<Arc<dyn Linked>>,
     /// The descriptors that the driver waits for.
     watches: Vec<(RawFd, Interest, WatchId)>,

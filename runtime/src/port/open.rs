@@ -486,7 +486,7 @@ fn insert(state: State) -> Result<Arc<Port>, Error> {
     insert_as(state, None)
 }
 
-/// The same of the port that `p` opens, which has its recorded number in a replay.
+/// Enters the port that `p` opens, which has its recorded number in a replay.
 fn insert_for(p: &Process, state: State) -> Result<Arc<Port>, Error> {
     static OPENED: Native = Native::new("erts_internal", "open_port", 2);
     let mut port = None;

@@ -243,7 +243,7 @@ fn push_element(elements: &mut Vec<(usize, bool)>, end: usize, is_binary: bool) 
     }
 }
 
-/// The same with small binaries copied together.
+/// These elements, with small binaries copied together.
 fn packed(elements: &[(usize, bool)]) -> Vec<(usize, bool)> {
     let mut all = Vec::new();
     let mut start = 0;

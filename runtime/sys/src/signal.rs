@@ -23,7 +23,7 @@ pub enum Disposition {
     Default,
     /// The function given to [`start`] gets it.
     Handle,
-    /// The same the first time; after that it does what the system does by default.
+    /// The function given to [`start`] gets it the first time; after that the system does what it does by default.
     HandleOnce,
 }
 

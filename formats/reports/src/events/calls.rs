@@ -592,7 +592,7 @@ pub fn profile(recording: &Recording) -> Result<Profile, Error> {
     profile_and_losses(recording).map(|(profile, _)| profile)
 }
 
-/// The same of a part of it.
+/// As [`profile`], for a part of the recording.
 ///
 /// # Errors
 /// When a block is damaged.
@@ -615,7 +615,7 @@ pub(crate) fn profile_of(recording: &Recording, part: &Part<'_>) -> Result<Profi
     Ok(profile)
 }
 
-/// The same, with what is missing.
+/// As [`profile`], with what is missing.
 ///
 /// # Errors
 /// When a block is damaged.

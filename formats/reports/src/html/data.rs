@@ -272,7 +272,7 @@ impl Page {
         })
     }
 
-    /// The same, with what it says first.
+    /// This page, with what it says first.
     #[must_use]
     pub fn with_notice(self, notice: Notice) -> Page {
         let notice = Some(notice);

@@ -20,7 +20,7 @@ const SMALL: i32 = tag::SMALL as i32;
 /// is an unusual one.
 type One = fn(&mut Compiler<'_>, DynamicLabel);
 
-/// The same of the arguments in `rax` and `rdx`.
+/// As [`One`], with two arguments, in `rax` and `rdx`.
 type Two = fn(&mut Compiler<'_>, DynamicLabel);
 
 const ONE: &[(&str, One)] = &[

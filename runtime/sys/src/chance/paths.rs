@@ -20,7 +20,7 @@ pub fn told(text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The same, for a text.
+/// As [`told`], for a text.
 pub fn told_text(text: &str) -> String {
     String::from_utf8_lossy(&told(text.as_bytes().to_vec())).into_owned()
 }
