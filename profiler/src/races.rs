@@ -217,7 +217,7 @@ struct RaceJson<'a> {
 #[derive(Serialize)]
 struct AccessesJson<'a> {
     number: usize,
-    /// Nothing where it is not known what is accessed.
+    /// `None` where it is not known what is accessed.
     kind: Option<&'a str>,
     name: Option<&'a str>,
     part: Option<&'a str>,

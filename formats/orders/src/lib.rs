@@ -310,7 +310,7 @@ impl Set {
     /// In place of a process: a monitor.
     const MONITOR: u32 = u32::MAX;
 
-    /// Of the process at this place, its timer of this number, from 1; nothing where there can be none.
+    /// Of the process at this place, its timer of this number, from 1; `None` where there can be none.
     #[must_use]
     pub fn timer(by: usize, number: u32) -> Option<Set> {
         let by = by.try_into().ok().filter(|by| *by != Set::MONITOR)?;
@@ -318,7 +318,7 @@ impl Set {
         Some(Set { by, number })
     }
 
-    /// The receiver's monitor of this number; nothing where there can be none.
+    /// The receiver's monitor of this number; `None` where there can be none.
     #[must_use]
     pub fn monitor(number: u32) -> Option<Set> {
         let (by, number) = (Set::MONITOR, NonZeroU32::new(number)?);
@@ -455,7 +455,7 @@ impl Message {
         }
     }
 
-    /// The message, with the places that processes have got; nothing where its sender has none.
+    /// The message, with the places that processes have got; `None` where its sender has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Message> {
         Some(match self {
             Message::Sent { from, number } => Message::Sent {

@@ -70,7 +70,7 @@ pub enum Pair {
 /// A receive, and a message that could have come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Messages {
-    /// What was taken; nothing where the receive timed out.
+    /// What was taken; `None` where the receive timed out.
     pub taken: Option<Message>,
     /// How many of the receiver's receives had timed out by then, with this one.
     pub timeout: u32,
@@ -78,7 +78,7 @@ pub struct Messages {
     pub other: Message,
     /// The same `receive` of the code took it later; `None` where the places in the code are not known.
     pub is_same_receive: Option<bool>,
-    /// The receive has a clause for the other one; nothing where it has not tried.
+    /// The receive has a clause for the other one; `None` where it has not tried.
     pub has_clause: Option<bool>,
 }
 
@@ -117,7 +117,7 @@ pub struct Races {
     pub all: Vec<Race>,
     /// There are more: only so many were looked for.
     pub has_more: bool,
-    /// What accesses see of others; nothing where that is not known.
+    /// What accesses see of others; `None` where that is not known.
     seen: Option<Seen>,
     takers: Takers,
 }
@@ -170,7 +170,7 @@ impl Trace {
 struct Arrival {
     message: Message,
     delivered: usize,
-    /// Nothing where it has not been taken.
+    /// `None` where it has not been taken.
     received: Option<usize>,
     /// How many of the receiver's steps its sender knew of.
     knows: usize,

@@ -79,7 +79,7 @@ impl Sites {
         self.clauses.insert((at, message.without_what()), has_one);
     }
 
-    /// Whether the receive of a race has a clause for the message that could have come first; nothing where it has not tried.
+    /// Whether the receive of a race has a clause for the message that could have come first; `None` where it has not tried.
     pub(super) fn has_clause(&self, process: usize, both: &Messages) -> Option<bool> {
         let at = At::of_receive(process, both);
         self.clauses.get(&(at, both.other.without_what())).copied()

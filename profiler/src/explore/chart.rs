@@ -221,7 +221,7 @@ impl<'r> Chart<'r> {
         self.times[at].len() > before
     }
 
-    /// When that happened which leads to a step from elsewhere: nothing where it has not yet.
+    /// When that happened which leads to a step from elsewhere; `None` where it has not yet.
     fn cause(&self, at: usize, step: &Step) -> Option<u64> {
         let causes = &self.causes;
         let has_ended = |of: &usize| self.trace.processes[*of].has_ended();
@@ -384,7 +384,7 @@ struct Order {
 }
 
 impl Order {
-    /// The event of a step; nothing where a run of an exploration needs none.
+    /// The event of a step; `None` where a run of an exploration needs none.
     fn event(&mut self, chart: &Chart<'_>, step: &Step) -> Option<Event<'static>> {
         Some(match step {
             Step::Spawn(child) => Event::OrderSpawn {

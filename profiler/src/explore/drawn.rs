@@ -64,7 +64,7 @@ impl Verified {
         }
     }
 
-    /// The lots of the next run; nothing where all were begun.
+    /// The lots of the next run; `None` where all were begun.
     pub(super) fn next_run(&mut self) -> Option<Lots> {
         self.left = self.left.checked_sub(1)?;
         self.in_flight += 1;

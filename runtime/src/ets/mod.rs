@@ -451,7 +451,7 @@ impl Objects {
     }
 
     /// Has `change` change the one object with `key`, which stays one with that key, in a table that has one at most; what
-    /// that returns, nothing where there is no such object.
+    /// that returns, `None` where there is no such object.
     #[inline]
     pub(crate) fn update<R>(
         &mut self,

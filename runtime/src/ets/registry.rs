@@ -58,7 +58,7 @@ static MADE: LazyLock<Mutex<HashSet<RefNumbers>>> = LazyLock::new(Mutex::default
 /// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.
 static OBJECTS: ObjectsOf<Atom> = ObjectsOf::new();
 
-/// What stands for a name in the order of accesses; nothing where nobody asks for the order.
+/// What stands for a name in the order of accesses; `None` where nobody asks for the order.
 pub(super) fn object_of(name: Atom) -> Option<&'static Object> {
     order::is_asked().then(|| OBJECTS.of(name))
 }
@@ -430,7 +430,7 @@ fn may_own(pid: Pid, is_it: impl FnOnce(&ProcShared) -> bool) -> bool {
     process::lookup(pid, &pin()).is_some_and(|shared| shared.may_own() && is_it(shared))
 }
 
-/// Has `p`, its owner, make `to` the owner of `table`; nothing where that one is gone.
+/// Has `p`, its owner, make `to` the owner of `table`; `None` where that one is gone.
 pub(crate) fn give_away(
     p: &Process,
     table: &Table,

@@ -96,7 +96,7 @@ impl Item {
     }
 }
 
-/// What `code:get_debug_info/1` tells of a module: nothing where its file has no such information.
+/// What `code:get_debug_info/1` tells of a module; `None` where its file has no such information.
 pub(crate) fn info<'h>(module: &Module, heap: &'h Heap) -> Option<Term<'h>> {
     let table = module.debug.as_deref().filter(|table| table.has_items)?;
     let items: Vec<Term<'h>> = table.items.iter().map(|item| item.term(heap)).collect();

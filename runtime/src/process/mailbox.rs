@@ -405,7 +405,7 @@ pub enum WaitTimeout {
     BadTimeout,
 }
 
-/// A receive's time to wait, unless it is for ever; nothing where it is none.
+/// A receive's time to wait, unless it is for ever; `None` where it is none.
 pub(crate) fn timeout_ms(timeout: Term<'_>) -> Option<u32> {
     match timeout.view() {
         View::Small(time) => u32::try_from(time).ok(),

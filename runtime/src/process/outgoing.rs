@@ -405,7 +405,7 @@ impl Process {
         deliver(to, signal);
     }
 
-    /// What its monitor of this reference tells, for a replay; nothing where there is none.
+    /// What its monitor of this reference tells, for a replay; `None` where there is none.
     pub(crate) fn notice_of_monitor(&self, reference: RefNumbers) -> Option<SystemNotice> {
         let relations = self.some_relations()?;
         let origin = relations.origins.get(&reference)?;

@@ -536,7 +536,7 @@ fn has_unfinished() -> bool {
     has
 }
 
-/// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.
+/// Whether a process waits for a step of its prefix that no timer can bring; `None` where it has none left.
 fn stuck_of(pid: Pid) -> Option<bool> {
     with_resting(pid, replay::waits_without_timer)?
 }

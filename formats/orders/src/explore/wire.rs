@@ -336,7 +336,7 @@ pub fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// Reads a message; nothing where the other side has ended.
+/// Reads a message; `None` where the other side has ended.
 ///
 /// # Errors
 /// The system's, or one that says what is wrong with the message.

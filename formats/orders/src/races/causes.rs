@@ -106,12 +106,12 @@ impl Causes {
         self.signals.calls.contains(&access) || ended_by.any(|by| *by == Signal::Call(access))
     }
 
-    /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
+    /// How many of its receiver's steps the cause of a message knew of; `None` where nobody knows the cause.
     pub(super) fn of_message(&self, receiver: usize, message: Message) -> Option<usize> {
         Some(self.of_cause(receiver, message)?.of(receiver))
     }
 
-    /// What the cause of a message knew; nothing where nobody knows the cause.
+    /// What the cause of a message knew; `None` where nobody knows the cause.
     pub(in super::super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
         match message {
             Message::Sent { .. } => self.sent.get(&message),
@@ -463,7 +463,7 @@ impl<'t> Walk<'t> {
             .sort_by_key(|(at, _, known)| (*at, known.steps));
     }
 
-    /// What was known where a message was sent; nothing where its cause is not among the steps.
+    /// What was known where a message was sent; `None` where its cause is not among the steps.
     fn cause(&self, receiver: usize, message: Message) -> Result<Option<Known>, Need> {
         let (known, need) = match message {
             Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),

@@ -241,7 +241,7 @@ impl Seen {
         &self.order
     }
 
-    /// What is known at an access; nothing where it sees none of others.
+    /// What is known at an access; `None` where it sees none of others.
     pub(in super::super) fn known_at(&self, access: Access) -> Option<&Known> {
         self.known.get(&access)
     }

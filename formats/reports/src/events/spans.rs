@@ -99,7 +99,7 @@ pub enum Span {
     DirtyWaits(DirtyCall),
     /// A dirty scheduler begins to run it.
     DirtyBegins(DirtyCall),
-    /// It has run; nothing where it was not seen to begin.
+    /// It has run; `None` where it was not seen to begin.
     DirtyEnds(Option<DirtyCall>),
     /// A collection begins.
     CollectionBegins {

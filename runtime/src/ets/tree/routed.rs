@@ -243,7 +243,7 @@ impl Base {
         self.insert(end, object);
     }
 
-    /// Takes the second half of its objects out; nothing where it has one at most.
+    /// Takes the second half of its objects out; `None` where it has one at most.
     pub(super) fn halve(&mut self) -> Option<(Keyed, Base)> {
         let leaves = || self.parts.iter().flat_map(|branch| &branch.parts);
         let half = leaves().map(Leaf::len).sum::<usize>() / 2;

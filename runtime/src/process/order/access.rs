@@ -224,7 +224,7 @@ pub(crate) struct OrderedLock {
     object: Object,
 }
 
-/// A turn, for as long as this is held; nothing where nobody asks for the order.
+/// A turn, for as long as this is held; `None` where nobody asks for the order.
 pub(crate) type OrderedGuard<'a> = Option<MutexGuard<'a, ()>>;
 
 impl OrderedLock {
@@ -320,7 +320,7 @@ impl AccessClock {
         self.readers[readers as usize % KEPT] = readers;
     }
 
-    /// Notes that the next access comes after this one. Returns what is to be recorded of it: nothing where it follows from
+    /// Notes that the next access comes after this one. Returns what is to be recorded of it; `None` where it follows from
     /// earlier notes.
     fn note_predecessor(&mut self, of: Pid, number: u64) -> Option<(Pid, u64)> {
         if of == self.own.pid || number == 0 {

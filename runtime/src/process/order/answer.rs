@@ -22,9 +22,9 @@ pub(crate) static WRITTEN: Hook<Written> = Hook::new("terms as bytes");
 
 /// The functions of [`WRITTEN`].
 pub(crate) struct Written {
-    /// Nothing where the term is too large.
+    /// `None` where the term is too large.
     pub(crate) write: fn(Term<'_>) -> Option<Vec<u8>>,
-    /// Nothing where the bytes are no term.
+    /// `None` where the bytes are no term.
     pub(crate) read: for<'p> fn(&'p Process, &[u8]) -> Option<Term<'p>>,
 }
 

@@ -363,7 +363,7 @@ impl<'p> Machine<'p> {
         self.steps[at].iter().any(Step::is_exit)
     }
 
-    /// What a signal does to a process: nothing where the link was given up.
+    /// What a signal does to a process; `None` where the link was given up.
     fn does(&self, at: usize, signal: Signal) -> Option<Does> {
         match signal {
             Signal::End(of) if !self.links.contains(&link_of(at, of)) => None,

@@ -63,7 +63,7 @@ pub(super) struct Settings {
     told: HashSet<(Pid, Atom)>,
 }
 
-/// `p` is about to ask for items of another process; with `is_whole`, by `process_info/1`. Nothing where it has to ask as
+/// `p` is about to ask for items of another process; with `is_whole`, by `process_info/1`. `None` where it has to ask as
 /// without an exploration: none is on, or it has sent an exit signal that may end that process, and the answer comes behind
 /// that.
 ///

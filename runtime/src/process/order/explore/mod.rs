@@ -152,7 +152,7 @@ pub(crate) fn hold_program_for_run() {
     IS_WHOLE.store(true, Ordering::Relaxed);
 }
 
-/// `pid` is about to do what the command asks for: whether it may; nothing where nobody explores that.
+/// `pid` is about to do what the command asks for: whether it may; `None` where nobody explores that.
 pub(crate) fn may_begin(pid: Pid) -> Option<bool> {
     IS_WHOLE.load(Ordering::Relaxed).then(|| {
         WAITING.store(pid.0, Ordering::Relaxed);
@@ -203,7 +203,7 @@ pub(crate) fn is_main_gone() -> bool {
     kept(|kept| kept.main.is_some_and(|main| !kept.alive.contains(&main))).unwrap_or(true)
 }
 
-/// Calls `with` with a process that rests, in a run or before its fork; nothing where it has a time slice.
+/// Calls `with` with a process that rests, in a run or before its fork; `None` where it has a time slice.
 pub(crate) fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
     let guard = pin();
     let shared = lookup(pid, &guard)?;

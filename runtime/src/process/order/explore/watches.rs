@@ -81,7 +81,7 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
     }
 }
 
-/// `p` asks whether another process is alive. Nothing where it has to ask that one: no exploration is on, or it has sent
+/// `p` asks whether another process is alive. `None` where it has to ask that one: no exploration is on, or it has sent
 /// an exit signal that may end it, and the answer comes behind that.
 ///
 /// # Errors

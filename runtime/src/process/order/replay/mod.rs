@@ -137,7 +137,7 @@ pub(crate) fn is_stuck(stuck_of: impl Fn(Pid) -> Option<bool>) -> bool {
     waiting.peek().is_some() && waiting.all(|is_stuck| is_stuck)
 }
 
-/// Whether a process waits for a step that no timer can bring; nothing where it follows nothing any more.
+/// Whether a process waits for a step that no timer can bring; `None` where it follows nothing any more.
 pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     let plan = plan()?;
     let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
