@@ -266,7 +266,7 @@ fn with_program(arguments: &[String]) -> Vec<String> {
 }
 
 impl Flags {
-    /// Those of an emulator without arguments, on so many processors.
+    /// The flags of an emulator without arguments, on `cores` processors.
     fn without_arguments(cores: usize) -> Flags {
         Flags {
             schedulers: cores,

@@ -17,7 +17,7 @@ bifs! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
     Raw,
-    /// A length of so many bytes, then the packet.
+    /// The packet's length in this number of bytes, then the packet.
     Length(usize),
     Asn1,
     Cdr,

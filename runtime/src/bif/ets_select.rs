@@ -578,7 +578,7 @@ fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<
     Ok(Program::new(Message::copy_of(spec))?.term(p))
 }
 
-/// Results of a list's terms, the last one first, before `results`; of so many terms in a time slice as it has
+/// Results of a list's terms, the last one first, before `results`; a time slice takes as many terms as it has
 /// reductions.
 fn match_spec_run_r_3<'p>(
     p: &'p Process,

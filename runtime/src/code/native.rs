@@ -28,7 +28,7 @@ use crate::term::CodeAddress;
 
 /// Bytes for compiled code. Pages that nothing was written to take no memory.
 pub(crate) const BYTES: usize = 256 << 20;
-/// Blocks begin at multiples of so many bytes.
+/// Blocks begin at multiples of this number of bytes.
 const ALIGNMENT: usize = 64;
 
 /// Code that belongs to no function.
@@ -73,7 +73,8 @@ pub(crate) struct Compiled {
     /// As `places`, but where its compiled form begins: a jump to there may need values in machine registers.
     pub(crate) starts: Vec<(u32, u32)>,
     pub(crate) returns: Vec<(u32, u32)>,
-    /// Code that stands behind the rest, ascending in bytes: of an instruction at so many words, its offset in bytes.
+    /// Code that stands behind the rest, ascending in bytes: the offset in words of its instruction, and its own in
+    /// bytes.
     pub(crate) cold: Vec<(u32, u32)>,
 }
 

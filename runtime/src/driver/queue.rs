@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// Drops so many bytes, and says how many are left; not if there are fewer.
+    /// Drops the first `count` bytes, and says how many are left; `None` if there are fewer.
     fn drop_first(&mut self, mut count: usize) -> Option<usize> {
         self.size = self.size.checked_sub(count)?;
         while let Some(part) = self.parts.front_mut().filter(|_| count > 0) {

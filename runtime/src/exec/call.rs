@@ -249,7 +249,7 @@ fn undefined_function<'p>(
     Ok(Ready::of(handler))
 }
 
-/// What a failed `apply` with so many arguments is called in stack traces.
+/// What stack traces call a failed `apply` with `arity` arguments.
 pub(crate) fn apply_mfa(arity: u8) -> Mfa {
     Mfa {
         module: am::erlang,

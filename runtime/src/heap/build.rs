@@ -308,7 +308,7 @@ impl Heap {
     /// The first `bit_len` bits of `binary`, whose one count this takes over. 8 words.
     ///
     /// # Safety
-    /// H4: the caller gives the count of a binary that is there, and has so many bits.
+    /// H4: the caller gives the count of a binary that is there, and has `bit_len` bits.
     pub(crate) unsafe fn off_heap_bits(&self, binary: NonNull<Binary>, bit_len: usize) -> Term<'_> {
         // SAFETY: by contract.
         unsafe { self.off_heap_part(binary, 0, bit_len) }

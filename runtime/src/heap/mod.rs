@@ -597,7 +597,7 @@ impl Heap {
         let young = (self.htop.get() as usize).wrapping_sub(self.high_water as usize) / 8;
         self.collected_words + (young + self.fragment_words.get()) as u64
     }
-    /// A message of so many words is the heap's, and has not been taken by the process.
+    /// `words` words of a message are the heap's, and the process has not taken the message.
     pub(crate) fn claim_later(&self, words: usize) {
         self.runs_on.set(CodeAddress::NULL);
         self.unclaimed_words

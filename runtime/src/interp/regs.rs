@@ -140,7 +140,7 @@ impl<'p> Regs<'p> {
         if holds { self.next(i) } else { self.jump(fail) }
     }
 
-    /// Ends the time slice; so many registers are live.
+    /// Ends the time slice; `live` registers are live.
     #[inline(always)]
     pub(super) fn pause(&mut self, outcome: Outcome, live: usize) -> Go {
         self.swap_out();
@@ -233,7 +233,7 @@ impl<'p> Regs<'p> {
         }
     }
 
-    /// Drops so many words of the frame.
+    /// Drops words of the frame.
     ///
     /// # Safety
     /// H1: it has them.

@@ -451,7 +451,7 @@ impl<'m> Compiler<'m> {
         self.returns.push((self.here(), words));
     }
 
-    /// Fills up so that an instruction of so many bytes ends at a multiple of 4.
+    /// Fills up so that an instruction of `bytes` bytes ends at a multiple of 4.
     pub(super) fn pad(&mut self, bytes: usize) {
         match (4 - (self.a.offset().0 + bytes) % 4) % 4 {
             1 => dynasm!(self.a; .arch x64; nop),

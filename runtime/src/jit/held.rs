@@ -276,7 +276,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A function begins, called with so many arguments: machine registers hold the first ones.
+    /// A function begins, called with `arity` arguments: machine registers hold the first ones.
     pub(super) fn hold_arguments(&mut self, arity: usize) {
         for (reg, at) in calls::arguments(arity).rev() {
             self.hold(reg, at);

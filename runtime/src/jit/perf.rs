@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(text, wanted);
     }
 
-    /// Takes a field of so many bytes from the front.
+    /// Takes a field of `N` bytes from the front.
     fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
         let (field, rest) = bytes.split_first_chunk().expect("a field");
         *bytes = rest;

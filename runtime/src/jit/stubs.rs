@@ -344,7 +344,7 @@ fn emit_returns(a: &mut Assembler, traced: &metered::Labels) -> AssemblyOffset {
 /// Bytes of a jump or a call to a label.
 const JUMP: usize = 5;
 
-/// Fills a place, of which so many bytes are written, up with the call of the function whose entry is in `r8`.
+/// Fills a place, of which `written` bytes are written, up with the call of the function whose entry is in `r8`.
 fn emit_call_before(a: &mut Assembler, written: usize, label: DynamicLabel) {
     /// Bytes of the call.
     const CALL: usize = 4;

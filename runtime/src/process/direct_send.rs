@@ -149,7 +149,7 @@ impl Process {
             .push_placed(placed, Mark::CLEARS, before_others, words);
     }
 
-    /// Whether a message of so many words, in an empty queue, is laid on the heap now where the order is recorded: if a
+    /// Whether a message of `words` words, in an empty queue, is laid on the heap now where the order is recorded: if a
     /// receive that looks for it would do so ([`Process::places_first`]).
     fn may_place(&self, words: usize) -> bool {
         let looks = self.wait_for == WaitFor::Message && self.mailbox.has_looked();

@@ -223,8 +223,8 @@ impl Mailbox {
     pub(super) fn next_to_self(&mut self) -> Option<RawTerm> {
         self.to_self.get_mut().as_mut()?.0.pop_front()
     }
-    /// The first message of the queue, of so many words, which its sender has laid on the process's heap. The process has
-    /// not allocated them yet.
+    /// Puts the first message into the queue, of `words` words, which its sender has laid on the process's heap. The
+    /// process has not allocated them yet.
     pub(super) fn push_placed(
         &mut self,
         message: Message,
@@ -238,8 +238,8 @@ impl Mailbox {
         }
         self.unlooked_for += 1;
     }
-    /// Whether a first message of so many words may be laid on the heap where the order of a run is recorded or followed.
-    /// Which messages a receive looks at that begins behind a marker is chance.
+    /// Whether a first message of `words` words may be laid on the heap where the order of a run is recorded or
+    /// followed. Not in a receive that begins behind a marker: which messages it looks at is chance.
     pub(super) fn may_place_first(&self, words: usize) -> bool {
         !self.is_marked && words <= PLACED_WORDS
     }
@@ -248,8 +248,8 @@ impl Mailbox {
     pub(super) fn has_looked(&self) -> bool {
         self.has_looked
     }
-    /// Lays the message at the save pointer on the heap, which has room for so many words. The process has not allocated
-    /// them until it takes the message.
+    /// Lays the message at the save pointer on the heap, which has room for its `words` words. The process has not
+    /// allocated them until it takes the message.
     fn place_current(&mut self, heap: &Heap, words: usize) {
         let save = self.queue.save();
         if let Some(slot) = self.queue.get_mut(save) {

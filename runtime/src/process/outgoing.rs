@@ -276,7 +276,7 @@ impl Process {
     }
 }
 
-/// A message of so many words has been sent. One to `p` itself costs nothing.
+/// Charges for a message of `words` words. One to `p` itself costs nothing.
 #[inline]
 fn charge(p: &Process, pid: Pid, words: usize) {
     const WORDS_PER_RED: usize = 64;

@@ -123,7 +123,7 @@ pub(crate) trait Probes: Send + Sync {
     fn collection_ended(&self, p: &Process, start: i64);
     /// The heap of a traced process is about to be collected, for `need` words.
     fn collecting(&self, p: &Process, collection: Collection, need: usize);
-    /// It has been, which has given back so many words.
+    /// It has been collected, which has given back `reclaimed` words.
     fn collected(&self, p: &Process, collection: Collection, reclaimed: usize);
     /// A heap is past its limit, and somebody asks for that.
     fn past_max_heap(&self, p: &Process);

@@ -145,7 +145,7 @@ impl Due {
         }
     }
 
-    /// Units that so many reductions pay for.
+    /// Units that `reds` reductions pay for.
     fn payable(&self, reds: usize) -> usize {
         reds * self.per_slice / CONTEXT_REDS as usize
     }

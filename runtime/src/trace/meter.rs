@@ -203,7 +203,7 @@ impl Ways {
         pair[first] = way;
     }
 
-    /// How many there are to be, of so many nodes.
+    /// How many ways there are to be for this number of nodes.
     fn wanted(&self, nodes: usize) -> usize {
         let [least, most] = WAYS_OF_NODE.map(|of_node| (of_node * nodes).next_power_of_two());
         let is_short = self.forgotten > self.len() / 8;

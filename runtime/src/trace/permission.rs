@@ -39,7 +39,7 @@ pub(super) fn wake(pid: Pid) {
 pub(crate) enum Progress {
     /// It has the permission: make the change and hand it to [`super::change::run`], or [`release`].
     Go,
-    /// Its change is done; so many functions, processes or ports matched.
+    /// Its change is done; this many functions, processes or ports matched.
     Done(usize),
     /// Wait, and ask again.
     Wait,
@@ -72,7 +72,7 @@ pub(super) fn begin(pid: Pid) {
     with(|permission| permission.under_way.insert(pid));
 }
 
-/// Its change is done; so many functions, processes or ports matched. It is still to be woken.
+/// Its change is done; `matched` functions, processes or ports matched. It is still to be woken.
 pub(super) fn end(pid: Pid, matched: usize) {
     with(|permission| {
         permission.under_way.remove(&pid);

@@ -407,7 +407,7 @@ pub(super) fn returned(p: &Process, function: NameId) {
     }
 }
 
-/// An exception ends so many recorded calls; or all, where the whole stack goes.
+/// An exception ends `calls` recorded calls; or all, where the whole stack goes.
 pub(super) fn unwound(p: &Process, calls: u64) {
     if let Some(recorder) = recorder().filter(|_| calls > 0) {
         recorder.spent(p, None);

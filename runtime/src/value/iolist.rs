@@ -169,8 +169,8 @@ pub(crate) fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
     Ok(out)
 }
 
-/// From so many elements on, small binaries are copied together, and from so many bytes on a binary is not small.
-/// Source: `SMALL_WRITE_VEC`, `ERL_SMALL_IO_BIN_LIMIT`.
+/// Small binaries are copied together where there are this many elements or more, and a binary of [`LARGE_ELEMENT`]
+/// bytes is not small. Source: `SMALL_WRITE_VEC`, `ERL_SMALL_IO_BIN_LIMIT`.
 const MANY_ELEMENTS: usize = 16;
 const LARGE_ELEMENT: usize = 4 * tag::ONHEAP_BINARY_LIMIT;
 

@@ -105,7 +105,7 @@ pub fn start(tell: fn(&'static str)) {
             .name("signals".into())
             .spawn(move || {
                 debug_assert!(read.as_raw_fd() >= 0);
-                // Each is written whole, and so many are read whole.
+                // Each signal is written whole, and whole ones are read.
                 let mut signals = [0; 16 * size_of::<Told>()];
                 while let Ok(n) =
                     rustix::io::retry_on_intr(|| rustix::io::read(&read, &mut signals))

@@ -1,4 +1,5 @@
-//! What a tree is made of: parts, one beside the other in the order of keys, of at most so many parts each.
+//! What a tree is made of: parts, one beside the other in the order of keys, each with a bounded number of parts of its
+//! own.
 
 use std::cmp::Ordering;
 

@@ -78,7 +78,7 @@ struct Plan {
 
 /// Most bits that the segments of constant sizes may have together.
 const MOST_BITS: u32 = 8 * tag::ONHEAP_BINARY_LIMIT as u32;
-/// A bitstring of so many bits costs a reduction.
+/// A bitstring of this many bits costs a reduction.
 const CHARGED_BITS: i32 = 8 * 1024;
 
 impl Plan {

@@ -83,7 +83,7 @@ pub(super) fn takes_element(i: read::Bif2) -> bool {
     bif.module == "erlang" && bif.function == "element" && constant_tuple(i.right()).is_some()
 }
 
-/// An element of a constant that has so many.
+/// An element of a constant tuple of `count` elements.
 fn element_of_constant(c: &mut Compiler<'_>, i: read::Bif2, count: usize, other: DynamicLabel) {
     let index = c.range(i.left());
     let is_there = index.is_some_and(|index| 1 <= index.least && index.most <= count as i64);

@@ -161,12 +161,12 @@ pub(crate) enum OrderEvent {
         native: &'static answer::Native,
         difference: u64,
     },
-    /// A native function gives it a term of so many bytes.
+    /// A native function gives it a term, whose `length` bytes follow.
     AnswerTerm {
         native: &'static answer::Native,
         length: usize,
     },
-    /// What is delivered next comes from outside: a term of so many bytes.
+    /// What is delivered next comes from outside: a term, whose `length` bytes follow.
     Content {
         length: usize,
     },
@@ -411,7 +411,7 @@ impl Process {
         self.order.get().map_or(0, |own| own.borrow().named)
     }
 
-    /// It has made so many.
+    /// Sets how many references and unique integers it has made.
     pub(in crate::process) fn set_names_made(&self, made: u64) {
         if made != self.names_made() {
             self.own_order().named = made;

@@ -26,7 +26,7 @@ fn big(value: Wide) -> BigInt {
     signed(value.neg, value.mag.into())
 }
 
-/// Checks a result of 128 bits: it is there if so many are enough.
+/// Checks a result of 128 bits: it is there if 128 bits are enough.
 fn check(got: Option<Wide>, want: &BigInt) -> Result<(), TestCaseError> {
     if let Some(got) = got {
         prop_assert!(!(got.neg && got.mag == 0));

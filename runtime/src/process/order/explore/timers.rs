@@ -107,7 +107,7 @@ fn waits_until_due(p: &mut Process) -> Outcome {
     Outcome::Exit(p.exit_with(am::normal.term()))
 }
 
-/// A receive of so many milliseconds times out as in the prefix of an explored run: its time has passed.
+/// A receive with this time-out times out as in the prefix of an explored run: its time has passed.
 pub(in crate::process) fn time_has_passed(timeout: Term<'_>) {
     if is_on()
         && let Some(milliseconds) = timeout.as_index()

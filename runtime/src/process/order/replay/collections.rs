@@ -31,9 +31,9 @@ impl ReplayState {
 }
 
 impl Process {
-    /// Makes the collections that others asked for in the recorded run when it had got as far as now: behind what has come to
-    /// it, and after so many reductions, or where it is about to go on behind them (`is_last`). They cost nothing. Nothing but
-    /// y registers survives, or what the process has saved.
+    /// Makes the collections that others asked for in the recorded run when it had got as far as now: behind what has
+    /// come to it, and after the recorded number of reductions, or where it is about to go on behind them (`is_last`).
+    /// They cost nothing. Only y registers and what the process has saved survive.
     ///
     /// # Errors
     /// When the heap is too large afterwards.
