@@ -159,7 +159,7 @@ pub enum Step {
         /// The other one.
         other: Access,
     },
-    /// It has made so many accesses.
+    /// It has made this number of accesses.
     Accesses(u64),
     /// What it has spent by its end.
     Spent(Spent),

@@ -115,7 +115,7 @@ pub struct Races {
     pub trace: Trace,
     /// The likeliest and most interesting first.
     pub all: Vec<Race>,
-    /// There are more: only so many were looked for.
+    /// There are more than were looked for.
     pub has_more: bool,
     /// What accesses see of others; `None` where that is not known.
     seen: Option<Seen>,

@@ -568,7 +568,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// It makes so many accesses more; the number of the last one.
+    /// It makes `count` accesses more; the number of the last one.
     fn accesses(&mut self, me: usize, count: u64) -> Result<u64, String> {
         let known = &mut self.all[me];
         let number = known.accesses.checked_add(count);

@@ -325,7 +325,7 @@ const NAMES_MIN: u64 = 1 << 20;
 /// More names than fit into this are not of a program's text.
 const NAMES_MAX: u64 = 256 << 20;
 
-/// A segment has at least so many blocks.
+/// A segment has at least this many blocks.
 const BLOCKS_MIN: u64 = 2;
 
 impl Plan {

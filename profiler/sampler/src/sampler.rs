@@ -165,7 +165,7 @@ pub enum Told<'t> {
         /// What it did.
         look: &'t Look,
     },
-    /// So many samples found no room.
+    /// Samples found no room.
     Lost {
         /// The thread.
         thread: &'t Thread,
@@ -270,7 +270,7 @@ const WAIT_NS: u64 = 50_000_000;
 const LIST_NS: [u64; 2] = [50_000_000, 1_000_000_000];
 const FIRST_NS: u64 = 5_000_000_000;
 
-/// After so many stops their cost is told.
+/// The cost of stops is recorded after this many.
 const STOPS_EACH: u64 = 64;
 
 impl Sampler {

@@ -158,7 +158,7 @@ struct Causes {
     sent: HashMap<Message, u64>,
     begun: HashMap<usize, u64>,
     ended: HashMap<usize, u64>,
-    /// Of each process, when it had made so many accesses.
+    /// Of each process, when it had made a number of accesses: that number, and the time.
     made: HashMap<usize, Vec<(u64, u64)>>,
 }
 

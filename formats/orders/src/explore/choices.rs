@@ -18,7 +18,7 @@ pub(super) enum Did {
     TimedOut,
     /// It came after these accesses of others.
     Predecessors(Predecessors),
-    /// This signal ended the process behind so many steps that others may see.
+    /// This signal ended the process, behind this number of steps that others may see.
     Ended(Signal, u32),
     /// No signal ended it there: it is a choice of no run, as [`Beginning::reach`] says it.
     WentOn(u32),
@@ -34,7 +34,7 @@ pub(super) type Choice = u32;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Beginning {
     pub(super) choices: Vec<Choice>,
-    /// Behind how many steps that others may see a signal ends each process, if one does: so many at least.
+    /// The least number of steps that others may see behind which a signal ends each process, if one does.
     pub(super) reach: Vec<(usize, u32)>,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Choices {
     ends: FxHashMap<Choice, u32>,
     /// The runs that have each choice.
     runs: Vec<Runs>,
-    /// Of each process, the runs in which a signal ended it behind so many of these steps.
+    /// Of each process, the runs in which a signal ended it, by the number of these steps.
     ended: FxHashMap<usize, Vec<(u32, Runs)>>,
-    /// The runs that have so many choices.
+    /// The runs that have this number of choices.
     of_length: FxHashMap<usize, Runs>,
 }
 
@@ -132,7 +132,7 @@ impl Choices {
         })
     }
 
-    /// The runs in which a signal ended a process before it had made so many steps.
+    /// The runs in which a signal ended a process before it had made as many steps as `reach` says.
     fn ended_before(&self, reach: &[(usize, u32)]) -> Vec<&Runs> {
         let ends = reach.iter().filter_map(|(process, steps)| {
             let ends = self.ended.get(process)?.iter();

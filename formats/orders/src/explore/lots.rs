@@ -4,10 +4,10 @@
 //! does depends on its [`Lots`] alone.
 //!
 //! - *Random*: each of those that can go on is as likely as the others.
-//! - *PCT* (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-//!   Bugs", ASPLOS 2010): each process has a priority, and the highest one goes on; at so many steps less one as the depth
-//!   says, the priority of whoever was to go on falls below all others. A bug that needs the order of so many pairs of steps as
-//!   the depth says is found in a run of n processes and k steps with a probability of at least 1 / (n k^(depth - 1)).
+//! - *PCT* (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of
+//!   Finding Bugs", ASPLOS 2010): each process has a priority, and the highest one goes on; at depth - 1 steps of the
+//!   run, the priority of the process that was to go on falls below all others. A bug that needs `depth` pairs of steps
+//!   in an order is found in a run of n processes and k steps with a probability of at least 1 / (n k^(depth - 1)).
 //! - *POS* (Yuan, Yang, Gu, "Partial Order Aware Concurrency Sampling", CAV 2018): each step has a priority, and the highest
 //!   one is made; those that wait and touch the same are drawn again. So each partial order is likelier than by a walk.
 //!
@@ -222,7 +222,8 @@ mod tests {
         }
     }
 
-    /// Runs processes of so many steps each, every one of which touches what `touch` says: who made each step.
+    /// Runs processes with these numbers of steps, every one of which touches what `touch` says: which process made
+    /// each step.
     fn run(lots: Lots, steps: &[usize], touch: impl Fn(usize, usize) -> u64) -> Vec<usize> {
         let mut drawing = Drawing::new(lots);
         let mut next = vec![0; steps.len()];
@@ -254,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Of so many runs, how many have what is looked for.
+    /// The share of runs that have what is looked for.
     fn found(draw: Draw, depth: u32, steps: &[usize], is_it: impl Fn(&[usize]) -> bool) -> f64 {
         const RUNS: u64 = 4_000;
         let all = steps.iter().sum::<usize>() as u64;

@@ -69,7 +69,7 @@ fn check(program: &Program) {
     }
 }
 
-/// Each of so many processes sends a message to the first one, which takes so many.
+/// Each of `n` processes sends a message to the first one, which takes `taken` of them.
 fn senders(n: usize, taken: usize) -> Program {
     let sender = vec![Send(0, 0)];
     let mut program = vec![sender; n + 1];

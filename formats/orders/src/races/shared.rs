@@ -151,8 +151,8 @@ pub(in super::super) struct Seen {
 }
 
 impl Seen {
-    /// Records an access at vector clock `clock`, after so many steps of its process, then joins what the access observed into
-    /// the clock.
+    /// Records an access at vector clock `clock`, behind `steps` steps of its process, then joins what the access
+    /// observed into the clock.
     pub(super) fn access(
         &mut self,
         access: Access,

@@ -106,7 +106,7 @@ impl Stack {
         !call.is_tail && caller.is_some_and(|caller| caller.function == call.function)
     }
 
-    /// Where the newest so many calls begin that were not in tail position.
+    /// Where the newest `calls` calls begin that were not in tail position.
     fn place_of_calls(&self, calls: u64) -> usize {
         let mut left = calls;
         for (at, call) in self.calls.iter().enumerate().rev() {

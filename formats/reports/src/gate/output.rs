@@ -152,7 +152,7 @@ pub fn summary(comparison: &Comparison) -> String {
     parts.join(", ")
 }
 
-/// Tables, for a terminal with so many columns or for none.
+/// Tables, for a terminal with `columns` columns or for none.
 #[must_use]
 pub fn text(comparison: &Comparison, columns: Option<usize>) -> String {
     let view = View {

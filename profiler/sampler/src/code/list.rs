@@ -121,7 +121,7 @@ impl<'b> Bytes<'b> {
         u32::try_from(self.number::<4>()?).ok()
     }
 
-    /// A text of so many bytes, of which the last is zero.
+    /// A text of `bytes` bytes, of which the last is zero.
     fn text(&mut self, bytes: u64) -> Option<String> {
         let bytes = self.take(usize::try_from(bytes).ok()?)?;
         let (zero, text) = bytes.split_last()?;
