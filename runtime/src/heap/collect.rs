@@ -672,7 +672,7 @@ impl Heap {
         self.collected_words = self.built_words();
         self.runs_on.set(CodeAddress::NULL);
         let stack = self.stack_words();
-        // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and
+        // SAFETY: H1: `block` and the old heap have room for all that is live, as the callers count it, and
         // the stack; roots hold terms of this heap.
         unsafe {
             let stop = block.end().sub(stack);

@@ -1,6 +1,6 @@
 //! Signals: everything that one process sends to another, in one ordered queue for each receiver.
 //!
-//! The receiver handles a signal, in its own context (`handle`). A signal that reaches no process any more is answered
+//! The receiver handles a signal, in its own context (`incoming`). A signal that reaches no process any more is answered
 //! in the receiver's stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
