@@ -28,13 +28,13 @@ pub(crate) enum Info {
 /// What an item depends on, beside the end of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Nothing.
+    /// On nothing else.
     Fixed,
     /// What `process_flag/2` or `group_leader/2` set.
     Set,
     Name,
     Trapping,
-    /// What is not turned around.
+    /// On what is not reordered.
     Other,
 }
 
