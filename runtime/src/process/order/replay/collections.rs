@@ -1,6 +1,6 @@
-//! The collections of a process that others ask for. When such a request comes is chance, and what it sweeps has effects on
-//! the collections that come later and on what they cost. So they are made where they were in the recorded run, whether or
-//! not the request has come, and a request is only answered.
+//! The collections of a process that others ask for. When such a request comes is chance, and what it sweeps changes
+//! when later collections come and what they cost. So these collections are made where they were in the recorded run,
+//! whether or not the request has come, and a request is only answered.
 
 use beamline_orders::Step as Recorded;
 
@@ -48,7 +48,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether it is where a collection is due, for which others of the recorded signals have to come first.
+    /// Whether a collection is due, or recorded signals that have to come before it.
     #[inline]
     pub(crate) fn awaits_collection(&self) -> bool {
         order::is_followed() && !self.is_away() && self.has_come_to_collection(self.reductions())
