@@ -113,7 +113,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
         let came = told(run, to).filter(is_of_end).count();
-        // Of several monitors, those tell first that were not given up.
+        // Where several monitors were set, the messages that came count for those that were not given up.
         limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
         for until in limits.into_iter().skip(came) {
             add(to, whom, (exit, false), until, None);
@@ -166,7 +166,7 @@ pub(super) fn is_unlinked(run: &Run, causes: &Causes, one: &Untold) -> bool {
     })
 }
 
-/// Adds what would have told processes of names that nobody has, where a signal that had come before ended them.
+/// Adds messages about names that nobody has, which processes would have got if no signal had ended them before.
 pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
     let mut next = FxHashMap::<usize, u32>::default();
     let of_nobody = causes
@@ -199,7 +199,8 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
     }
 }
 
-/// Until which receives processes were to be told of the ends of those that have ended: by exit signals, or by monitors.
+/// For each watcher of an end, and each process it watches, the receives up to which a message of that end can come: of
+/// links (`true`), or of monitors.
 fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].has_ended();
@@ -218,8 +219,8 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     pairs
 }
 
-/// Of monitors that one process has set on another, until which receive each tells, and the access that has found that one
-/// gone.
+/// Monitors of one process on another one that it found gone: the receive up to which the message can be taken, and the
+/// access that found that.
 type FoundGone = BTreeMap<(usize, usize), Vec<(Option<u32>, u64)>>;
 
 /// The monitors of processes that were gone.
@@ -234,7 +235,7 @@ fn found_gone(run: &Run) -> FoundGone {
     pairs
 }
 
-/// What a process was told by no process's message.
+/// The messages that a process got which no process has sent.
 fn told(run: &Run, process: usize) -> impl Iterator<Item = &SystemMessage> {
     let steps = run.trace.processes[process].steps.iter();
     steps.filter_map(|step| match step {
