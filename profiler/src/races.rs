@@ -184,7 +184,7 @@ fn write_prefix(args: &Arguments, races: &Races, wanted: usize) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is told of races.
+/// What is printed of races.
 struct Told<'a> {
     races: &'a Races,
     sites: &'a Sites,

@@ -206,7 +206,7 @@ pub struct Spent {
     pub words: u64,
     /// A signal ends it: it does not end by itself.
     pub by_signal: bool,
-    /// The process that the signal is of, if it is told.
+    /// The process that the signal is of, if that is known.
     pub of: Option<usize>,
     /// That process was gone already when it was linked to.
     pub gone: bool,

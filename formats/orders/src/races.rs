@@ -122,7 +122,7 @@ pub struct Races {
     takers: Takers,
 }
 
-/// A trace has no more races than this that are told.
+/// More races of a trace are not looked for.
 pub const RACES_MAX: usize = 1 << 20;
 
 impl Trace {

@@ -280,7 +280,7 @@ impl Known {
         }
     }
 
-    /// The place that was told before is that of this step.
+    /// The site that was recorded last is that of this step.
     fn note_site(&mut self, step: Sited) {
         if !matches!(step, Sited::Send(_)) {
             let tried = self.tried.drain(..);

@@ -1,4 +1,4 @@
-//! What the tracing of calls costs by itself, which own times are told without.
+//! What the tracing of calls costs by itself, which is taken out of own times.
 //!
 //! A traced call takes some time of its own: a part of it falls into the time of the function that is called, and a part
 //! into that of its caller. So functions that are called often, and those that call often, seem dearer than they are. The

@@ -122,7 +122,7 @@ impl Target {
         }
     }
 
-    /// What is told of the process of a look.
+    /// The facts about the process of a look.
     fn named(&self, look: &Look) -> Option<Named> {
         let of = look.process?;
         let initial = self.processes.function(of.initial);
@@ -138,7 +138,7 @@ impl Target {
     }
 }
 
-/// What is told of a process.
+/// The facts about a process that a recording has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Its pid.
@@ -172,7 +172,7 @@ pub enum Told<'t> {
         /// How many.
         count: u64,
     },
-    /// Threads were stopped since this was told last.
+    /// Threads were stopped, at this cost since the last such report.
     Stopped(Cost),
 }
 
@@ -291,7 +291,7 @@ impl Sampler {
         let opened = match how {
             Some(how) => open(how),
             None => match open(How::Events) {
-                // Where neither is allowed, the better one is what the user is told of.
+                // Where neither is allowed, the user hears of the better one.
                 Err(refusal @ Refusal::NotAllowed(..)) => open(How::Stops).map_err(|_| refusal),
                 opened => opened,
             },

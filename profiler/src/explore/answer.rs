@@ -1,4 +1,4 @@
-//! What is told at the end of an exploration.
+//! The report at the end of an exploration.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

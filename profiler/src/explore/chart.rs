@@ -379,7 +379,7 @@ impl<'r> Chart<'r> {
 struct Order {
     /// Messages that have not been taken.
     queue: Vec<Message>,
-    /// Accesses that were told.
+    /// Accesses that the events have so far.
     accesses: u64,
 }
 
@@ -426,7 +426,7 @@ impl Order {
         })
     }
 
-    /// How many accesses were made since the last one that was told, up to this one.
+    /// How many accesses were made since the last one that an event has, up to this one.
     fn since(&mut self, access: u64) -> u64 {
         access - std::mem::replace(&mut self.accesses, access).min(access)
     }

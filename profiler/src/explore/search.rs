@@ -130,7 +130,7 @@ const OTHER: &str = "what decides that a run has another order than the one that
 /// Runs that look for a shorter prefix of one finding.
 const SHORTER_RUNS: usize = 400;
 
-/// How often a terminal is told how far it is.
+/// How often a terminal shows how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
 
 impl<'a> Search<'a> {

@@ -273,8 +273,9 @@ fn exit_signals_have_as_many_orders_as_one_can_count() {
         (vec![vec![Ask(1), End], vec![Trap, Take(None), End]], 2),
         // So is that of an end, which comes before the link, before the trap, or behind it.
         (vec![vec![Stop], vec![Link(0), Trap, Take(None), End]], 3),
-        // It gives up a link that the other one makes: before or behind the end of that one, when it has been told in time or
-        // not; or before the link, when it is told in time or not, or has ended. Or that one has ended before it traps exits.
+        // It gives up a link that the other one makes: before or behind the end of that one, when it has heard of it in
+        // time or not; or before the link, when it hears of it in time or not, or has ended. Or that one has ended
+        // before it traps exits.
         (
             vec![
                 vec![Trap, Unlink(1), TakeAfter(None), Stop],

@@ -190,7 +190,7 @@ pub struct Answer {
     pub end: End,
 }
 
-/// An access, and what it is to: an access to several objects is told of each.
+/// An access, and what it is to. An access to several objects is several of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedAccess {
     /// How many records come before it.
@@ -205,7 +205,7 @@ pub struct SharedAccess {
     pub part: u64,
 }
 
-/// A monitor or a link: a process is told of the end of another one.
+/// A monitor or a link: a process hears of the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch<P> {
     /// The process that hears of the end.
@@ -214,7 +214,7 @@ pub struct Watch<P> {
     pub whom: P,
     /// How many receives `by` had made when it gave up the monitor, if no message of it could be left then.
     pub until: Option<u32>,
-    /// It is told by an exit signal.
+    /// It is a link: an exit signal says so.
     pub is_link: bool,
     /// The access with which it has linked to the other one itself.
     pub links: Option<u64>,

@@ -1,8 +1,8 @@
 //! What each step of a trace knows of the steps of others: the causality of the run, as vector clocks.
 //!
-//! A message leads from its sending to the receive that takes it, a spawn to the steps of the child, an end to whoever is
-//! told of it. Where it was recorded what accesses are to, an access leads to the next ones that see it: a change to
-//! those of the same part of the same object, a read to the next change.
+//! A message leads from its sending to the receive that takes it, a spawn to the steps of the child, an end to the
+//! processes that hear of it. Where it was recorded what accesses are to, an access leads to the next ones that see it:
+//! a change to those of the same part of the same object, a read to the next change.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

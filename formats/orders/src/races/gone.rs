@@ -59,7 +59,7 @@ impl Races {
     }
 }
 
-/// A process that is told of ends.
+/// A process that hears of ends.
 struct Watcher<'r> {
     process: usize,
     /// Where it has asked for them, by the numbers of messages: an end that knows of fewer of its steps does not depend on

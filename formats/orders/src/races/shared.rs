@@ -66,8 +66,8 @@ impl Step {
     }
 }
 
-/// Accesses that were told to come after others, as a trace tells of them that does not know what they are to: those of
-/// which nothing else tells that they do.
+/// Races of accesses, where it is not known what they are to: pairs of which the trace says that one comes after the
+/// other, and of which nothing else says so.
 pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {
     let mut races = Vec::new();
     for (of, process) in trace.processes.iter().enumerate() {

@@ -566,7 +566,7 @@ pub(super) fn function_of(names: &Names, name: NameId) -> Function {
     }
 }
 
-/// What is told of its run, of which nothing is missing since `since`; the last record was at `last`.
+/// The facts about its run, of which nothing is missing since `since`; the last record was at `last`.
 pub(crate) fn header_of(recording: &Recording, since: u64, last: u64) -> Header {
     let last = last.max(since);
     let end = recording.end_ns().map_or(last, |end| end.max(last));

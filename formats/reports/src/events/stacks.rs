@@ -165,7 +165,7 @@ impl Stacks {
         stack.calls.last().map(|call| call.function)
     }
 
-    /// Follows a record; `each` is told what becomes of calls, the newest first.
+    /// Follows a record; `each` gets what becomes of calls, the newest first.
     pub fn add(&mut self, record: &Record<'_>, mut each: impl FnMut(Step)) {
         let now = record.time_ns;
         let runs = match record.event {

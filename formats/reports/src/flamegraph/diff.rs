@@ -234,7 +234,7 @@ fn width_of(profile: &Profile) -> Width {
 }
 
 impl Difference {
-    /// Compares profiles of the older and of the newer side; of what is told by `width`, or by what was measured.
+    /// Compares profiles of the older and of the newer side, by `width`, or by what was measured.
     ///
     /// # Errors
     /// One line when they have not measured the same, or have no call paths.

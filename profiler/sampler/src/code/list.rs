@@ -27,7 +27,7 @@ const ENTRY_WORDS: usize = 4;
 /// Words of the descriptor.
 const DESCRIPTOR_WORDS: usize = 3;
 
-/// The words at the head of an entry's information by which another one is told from it: kind, base, counts.
+/// The words at the head of an entry's information that tell it from another one: kind, base, counts.
 pub(super) const HEAD_WORDS: usize = 3;
 
 /// Bytes before the texts of a module, of a function, of a line.

@@ -472,7 +472,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The end of a process is told, to one after the other.
+    /// A process ends: its watchers hear of it one after the other.
     fn tells_end(&mut self, at: usize, all: Vec<(usize, Item)>) {
         let all = all.into_iter().map(|(to, item)| (at, to, item));
         self.on_way.extend(all);
