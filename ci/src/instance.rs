@@ -63,7 +63,7 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Watches `file`, which may stay as it is for so long.
+    /// Watches `file`, which may stay as it is for `limit`.
     pub(crate) fn new(file: &Path, limit: Duration) -> Self {
         Self {
             file: file.to_owned(),

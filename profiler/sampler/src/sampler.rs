@@ -50,7 +50,7 @@ pub struct Target {
     read_ns: u64,
 }
 
-/// The list of code is not read again before so much time has passed.
+/// The list of code is not read again before this has passed.
 const AGAIN_NS: u64 = 100_000_000;
 
 impl Target {
@@ -265,8 +265,8 @@ pub struct Sampler {
 /// How long is waited for a sample before the caller is asked whether to go on.
 const WAIT_NS: u64 = 50_000_000;
 
-/// Threads are listed again after so much time, in the first seconds, in which an emulator that has just begun starts its
-/// schedulers, and later.
+/// How often threads are listed: in the first seconds, in which an emulator that has just begun starts its schedulers,
+/// and later.
 const LIST_NS: [u64; 2] = [50_000_000, 1_000_000_000];
 const FIRST_NS: u64 = 5_000_000_000;
 

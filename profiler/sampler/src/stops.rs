@@ -39,7 +39,7 @@ pub enum Glance {
 pub struct Cost {
     /// How often threads were stopped.
     pub looks: u64,
-    /// They stood so long at most, in nanoseconds: the time counts from the request, and when they stand is not known.
+    /// For how long they stood at most: the time counts from the request, because when they stand is not known.
     pub ns: u64,
 }
 
@@ -82,8 +82,8 @@ fn request(what: libc::c_uint, tid: libc::pid_t, data: usize) -> io::Result<()> 
     }
 }
 
-/// Whether the system lets this process ask for stops at all. Whose threads it may stop is another matter: of whom it may
-/// read the memory.
+/// Whether the system lets this process ask for stops at all. Which threads it may stop is another matter: those of a
+/// process whose memory it may read.
 ///
 /// # Errors
 /// What a filter of system calls says.

@@ -73,7 +73,7 @@ pub(super) struct Outcome {
     pub(super) complete: bool,
     /// About how many were not, where a limit has ended the search.
     pub(super) left: Option<u64>,
-    /// What was not turned around.
+    /// What was not reordered.
     pub(super) beyond: BTreeSet<String>,
     pub(super) time: Duration,
     /// The modules that the runs loaded.
@@ -462,8 +462,8 @@ fn crashes(how: &str) -> String {
     format!("runs that end the emulator {how}")
 }
 
-/// Processes of the emulator whose receives and accesses are not turned around: what they do for others depends on no order that
-/// matters.
+/// Processes of the emulator whose receives and accesses are not reordered: what they do for others depends on no order
+/// that matters.
 pub(super) fn is_left_out(known_as: &str) -> bool {
     LEFT_OUT.contains(&known_as)
 }

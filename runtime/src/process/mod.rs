@@ -548,7 +548,7 @@ impl Process {
             .set(self.reductions.get().wrapping_sub(spent));
     }
 
-    /// Takes so much of a whole time slice, as `enif_consume_timeslice()`.
+    /// Takes `percent` of a whole time slice, as `enif_consume_timeslice()`.
     pub(crate) fn consume_percent(&self, percent: usize) {
         self.bump_reds(percent.min(100) as i64 * CONTEXT_REDS / 100);
     }

@@ -68,7 +68,7 @@ pub struct Candidate<'t> {
     pub who: Who,
     /// What its step touches.
     pub touches: &'t [Touch],
-    /// It goes on without a step, or looks for what is not there: whoever it waits for comes first.
+    /// It goes on without a step, or looks for what is not there: the process that it waits for comes first.
     pub idles: bool,
 }
 
@@ -102,13 +102,13 @@ pub struct Drawing {
     priorities: FxHashMap<Who, u64>,
     /// Of PCT: at which steps priorities fall, and how low, the next one last.
     changes: Vec<(u64, u64)>,
-    /// The next priority of whoever idles.
+    /// The next priority of a process that idles.
     lowest: u64,
     /// Time takes part.
     is_time_drawn: bool,
 }
 
-/// Priorities of PCT that nothing has lowered are above this, and those of whoever idles below.
+/// Priorities of PCT that nothing has lowered are above this, and those of processes that idle below.
 const LOWERED: u64 = 1 << 32;
 
 impl Drawing {

@@ -86,7 +86,7 @@ impl Variable for Scenario {
     const VARIABLE: &'static str = "BEAMLINE_EXPLORE";
 }
 
-/// Processes of the emulator, by their names, whose steps are not turned around and not drawn: what they do for others
+/// Processes of the emulator, by their names, whose steps are neither reordered nor drawn: what they do for others
 /// depends on no order that matters.
 pub const LEFT_OUT: &[&str] = &[
     "init",
@@ -178,7 +178,7 @@ pub struct Answer {
     pub waiting: Vec<(u64, String)>,
     /// What the call returned, or what the whole program has printed, as a string.
     pub result: Option<String>,
-    /// What of the run cannot be turned around.
+    /// What of the run cannot be reordered.
     pub beyond: Vec<String>,
     /// How many steps were drawn by lot.
     pub drawn: u64,
@@ -235,7 +235,7 @@ pub struct ThroughAlias {
     pub from: u64,
     /// Which of the sendings of that process.
     pub number: u32,
-    /// For whom.
+    /// The process that it was sent to.
     pub to: u64,
     /// How many receives that one had made when it gave up the alias.
     pub until: u32,
@@ -388,7 +388,7 @@ pub struct Run {
     pub waiting: Vec<Waiting>,
     /// Processes that stand for timers.
     pub(super) timers: FxHashSet<usize>,
-    /// What of it cannot be turned around.
+    /// What of it cannot be reordered.
     pub beyond: Vec<String>,
     /// What its accesses are to.
     pub accesses: Accesses,
@@ -504,7 +504,7 @@ fn found<T, U, C: FromIterator<U>>(all: &[T], of: impl Fn(&T) -> Option<U>) -> C
 }
 
 impl Answer {
-    /// What of the trace cannot be turned around: messages whose causes are not among the steps.
+    /// What of the trace cannot be reordered: messages whose causes are not among the steps.
     fn beyond_of(&self, trace: &Trace) -> Vec<String> {
         let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
         let is_notice = |step: &Step| matches!(step, Step::Receive(Message::SystemMessage(told)) if told.of.is_none() && !told.gone);
@@ -682,17 +682,17 @@ impl Answer {
     }
 }
 
-/// What is not turned around: messages that no process sends, and that no end of one causes.
+/// Not reordered: messages that no process sends, and that no end of one causes.
 const NOTICES: &str = "messages of ports, and asynchronous answers of timers";
 
-/// What is not turned around where receives time out only when nothing else can go on.
+/// Not reordered where receives time out only when nothing else can go on.
 pub(super) const LATE: &str =
     "time-outs of receives that messages came to, and timers that go off before others wait";
 
-/// What is not turned around where exit signals come to processes that trap exits for some time.
+/// Not reordered where exit signals come to processes that trap exits for some time.
 pub(super) const CEASED: &str = "exit signals to processes that cease to trap exits";
 
-/// What is not turned around where a process waits for a message that does not come if a link was given up in time.
+/// Not reordered where a process waits for a message that does not come if a link was given up in time.
 pub(super) const LOST: &str = "exit signals that processes wait for which have given up the link";
 
 #[cfg(test)]

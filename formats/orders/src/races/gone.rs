@@ -13,8 +13,8 @@ use super::super::{Message, Process, Sites, Step, SystemMessage, Trace};
 use super::{Causes, Clock, Known, Messages, Pair, Races, join, timeouts_until};
 
 impl Races {
-    /// Those of the ends that monitors and links of a process tell: each could have been told as that of whoever was there, or
-    /// of whoever was gone.
+    /// Adds the ends that monitors and links of a process report: each could have been reported as that of a process
+    /// that was still there, or of one that was gone.
     pub(super) fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
         let it = &self.trace.processes[process];
         let watcher = Watcher {
@@ -70,8 +70,8 @@ struct Watcher<'r> {
 }
 
 impl Watcher<'_> {
-    /// Whether the process whose end a message tells could have been gone, or there, when the process that knows so much
-    /// asked for it.
+    /// Whether the process whose end a message reports could have been gone, or there, when the process with this
+    /// `clock` asked for it.
     fn could_be_otherwise(&self, told: SystemMessage, clock: &Clock) -> bool {
         let Some(of) = told.of else { return false };
         match told.gone {

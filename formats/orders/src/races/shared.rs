@@ -259,8 +259,8 @@ impl Seen {
         }
     }
 
-    /// What an access comes after, of those of other processes: what it sees. Where the race is turned around of which it
-    /// is the second one, what the first one saw instead of that one.
+    /// What an access comes after, of those of other processes: what it sees. Where it is the second one of a race that
+    /// is reordered: what the first one saw, instead of the first one.
     fn comes_after(&self, access: Access, turned: Option<&Accessed>) -> Vec<Access> {
         let sees = |access| self.before.get(&access).into_iter().flatten().copied();
         let mut after: Vec<Access> = sees(access).collect();

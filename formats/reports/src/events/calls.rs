@@ -192,7 +192,7 @@ impl Caller {
         }
     }
 
-    /// A sample that stands for so much time.
+    /// A sample that stands for `ns`.
     fn sampled(&mut self, stack: NameId, frames: &[NameId], ns: u64, natives: &Natives) {
         let path = match self.stacks.get(&stack) {
             Some(path) => *path,

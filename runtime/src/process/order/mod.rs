@@ -156,7 +156,7 @@ pub(crate) enum OrderEvent {
         module: Atom,
         misses: u64,
     },
-    /// A native function gives it an integer, so much more than the last one.
+    /// A native function gives it an integer that is greater by `difference` than the last one.
     Answer {
         native: &'static answer::Native,
         difference: u64,
@@ -229,7 +229,7 @@ pub(crate) enum Step {
     Timeout,
     /// It calls a function that is not there, of this module.
     Miss(Atom),
-    /// It makes a module's code the current one, which has been missed so often.
+    /// It makes a module's code the current one; calls have missed the module `misses` times before.
     Load { module: Atom, misses: u64 },
     /// It ends.
     Exit,
