@@ -3,6 +3,7 @@
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
 //! ◀ `code_memory` `counters` `crash` `environment` `file` `fork` `memory` `signal`
+//! ◀ `socket`
 
 pub mod chance;
 pub mod code_memory;
@@ -18,6 +19,7 @@ pub mod locale;
 pub mod memory;
 pub mod pcre2;
 pub mod signal;
+pub mod socket;
 pub mod spawn;
 pub mod static_cell;
 pub mod stderr;
