@@ -110,7 +110,7 @@ pub(super) trait Driver: Send {
     /// Before the machine ends: writes what must not be lost.
     fn flush(&mut self) {}
 
-    /// The port is gone, and everybody who knew it has been told. The driver is dropped next.
+    /// The port is gone, and its links and monitors know. The driver is dropped next.
     fn stop(&mut self, _port: &mut Context<'_>) {}
 }
 
@@ -356,7 +356,7 @@ pub(super) fn start(command: &[u8], binary: bool) -> Option<Result<Box<dyn Drive
     is_there.then(|| open(Opening { arguments, binary }))
 }
 
-/// A port that is not open, for a driver that is called without one: what it sends goes to nobody.
+/// A port that is not open, for a driver that is called without one: what it sends reaches no process.
 #[cfg(test)]
 pub(super) struct Alone(Arc<Port>);
 

@@ -492,7 +492,7 @@ impl Port {
         table().remove(self.id.0);
     }
 
-    /// Is gone for all who know it, whom it tells why.
+    /// Is gone for all that know it, and sends its links and monitors the reason.
     pub(crate) fn leave(&self, state: &mut State, reason: Term<'_>) {
         state.gone = true;
         for (_, _, watch) in state.watches.drain(..) {
