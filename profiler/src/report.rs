@@ -346,7 +346,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// As [`write`], for what is no text, and so not for a terminal. `what` says what it is.
+/// As [`write()`], for what is no text, and so not for a terminal. `what` says what it is.
 pub(crate) fn write_binary(
     path: &Path,
     what: &str,

@@ -51,7 +51,7 @@ impl Part {
     }
 }
 
-/// So often is looked whether the newest block of a segment is whole.
+/// How often is looked at most whether the newest block of a segment is whole.
 const TRIES: usize = 1000;
 
 /// How well frames are compressed: the fastest.

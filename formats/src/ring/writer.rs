@@ -101,7 +101,7 @@ impl Ring {
         Ring::within(lock(path)?, path, options)
     }
 
-    /// The same in a file that this process has locked.
+    /// As [`Ring::create`], in a file that this process has locked.
     pub(super) fn within(
         file: File,
         path: &Path,
@@ -594,7 +594,7 @@ impl Segment {
         self.check.add(second);
     }
 
-    /// The same of the first slot of a record.
+    /// Fills the first slot of a record. One that grows is in no checksum.
     #[inline(always)]
     fn put_first(&mut self, first: u64, second: u64) {
         match grows(first) {

@@ -215,7 +215,7 @@ impl Drop for Machine {
     }
 }
 
-/// So often a run is made again because it has loaded modules.
+/// How often a run is made again at most because it has loaded modules.
 const ROUNDS: usize = 50;
 
 impl Worker {

@@ -125,7 +125,7 @@ impl Otp {
 }
 
 impl Otp {
-    /// The same, reached by a link.
+    /// This installation, reached by a link.
     fn linked_as(&self, link: &Path) -> Result<Self, String> {
         let root = link
             .to_str()
@@ -335,7 +335,7 @@ impl Ended {
         outcomes.any(|outcome| matches!(outcome, Outcome::MeansNothing { .. }))
     }
 
-    /// The same end; but where all went well, a pattern that means nothing is a wrong command line. Says so.
+    /// As [`Ended::exit_code`]; but where all went well, a pattern that means nothing is a wrong command line. Says so.
     #[must_use]
     pub(crate) fn exit_code_of_patterns(&self) -> ExitCode {
         match self.tell_patterns() && self.status.success() {

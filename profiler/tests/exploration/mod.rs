@@ -32,7 +32,7 @@ pub(crate) fn explore(place: &Place, call: &str, options: &[&str]) -> (Output, V
     explored(place, &[&["--call", call], options, &COMMAND].concat())
 }
 
-/// The same of a whole program: a function of `ci/explore/whole.erl`.
+/// Explores a whole program: a function of `ci/explore/whole.erl`.
 pub(crate) fn explore_whole(place: &Place, function: &str, options: &[&str]) -> (Output, Value) {
     let program = ["-s", "whole", function, "-s", "init", "stop"];
     explored(place, &[options, &COMMAND, &program].concat())

@@ -34,7 +34,7 @@ pub(super) enum Role {
     },
     AwaitsLoad(RefNumbers),
     AwaitsUnload(RefNumbers),
-    /// The same, whatever is cancelled in between.
+    /// As [`Role::AwaitsUnload`], whatever is cancelled in between.
     AwaitsUnloadOnly(RefNumbers),
 }
 

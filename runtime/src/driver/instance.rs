@@ -186,7 +186,7 @@ impl Instance {
         })
     }
 
-    /// The same in the name of a process, for a port that is open.
+    /// As [`Instance::call`], in the name of a process, for a port that is open.
     fn serve<T>(
         self: &Arc<Self>,
         caller: Option<Pid>,

@@ -109,7 +109,7 @@ impl Table {
         Ok(state)
     }
 
-    /// As [`exclusive`], for an access.
+    /// As [`Self::exclusive`], for an access.
     #[inline]
     fn settled_exclusive<'p>(
         &self,

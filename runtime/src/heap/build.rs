@@ -100,8 +100,8 @@ impl Heap {
         unsafe { self.write_thing(ptr, header, words) }
     }
 
-    /// The same beside the heap, in a fragment: what operators give, between whose instructions nothing may
-    /// be collected.
+    /// As [`Heap::thing`], in a fragment beside the block: for what operators give, between whose instructions nothing
+    /// may be collected.
     fn thing_beside(&self, header: u64, words: impl ExactSizeIterator<Item = u64>) -> Term<'_> {
         let ptr = self.alloc_in_fragment(1 + words.len());
         // SAFETY: H1: as many fresh words as are written.

@@ -39,7 +39,7 @@ type Range = std::ops::Range<usize>;
 struct Space {
     /// Pieces by address: start and bytes. No two of them touch.
     free: BTreeMap<usize, usize>,
-    /// The same pieces by size.
+    /// These pieces by size: bytes and start.
     by_size: BTreeSet<(usize, usize)>,
 }
 

@@ -121,8 +121,8 @@ impl Compiler<'_> {
         self.held.push(Held { reg, at, is_small });
     }
 
-    /// The label that an operand names, for a template to jump to before it has changed anything, while machine registers
-    /// hold what they are said to hold. Who stands behind the rest goes to [`Compiler::label`].
+    /// The label that an operand names, for a template to jump to before it has changed anything, while machine
+    /// registers hold what they are said to hold. A jump from behind the rest goes to [`Compiler::label`].
     pub(super) fn way_to(&mut self, address: CodeAddress) -> DynamicLabel {
         let offset = self.offset(address);
         if offset <= self.at || !self.known.is_target_once(offset) {

@@ -86,7 +86,7 @@ impl Process {
         self.fetch_due()?;
         let unlooked_for = self.mailbox.len().saturating_sub(before);
         if unlooked_for > 0 {
-            // Those that were placed have not been told of.
+            // Messages that were placed directly have not been reported yet.
             probes().queue_grew(self);
         }
         if self.fcalls.get() == reds {

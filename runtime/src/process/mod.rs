@@ -247,7 +247,7 @@ pub struct Process {
     pub(crate) in_line: Cell<u64>,
     /// Frames on its stack that report returns or exceptions of calls.
     pub(crate) trace_frames: Cell<u32>,
-    /// Sessions that have been told that its message queue is long.
+    /// Sessions that have reported that its message queue is long.
     pub(crate) long_queues: Vec<u64>,
     /// The entry with a breakpoint at which it goes on, in the same call.
     pub(crate) resumed_call: Cell<CodeAddress>,

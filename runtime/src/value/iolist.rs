@@ -133,7 +133,7 @@ pub(crate) fn walk<'h>(
     Walk::of(term).run(&mut steps, &mut whole).map(|_| ())
 }
 
-/// The same, if it is a binary.
+/// `bits`, if they are a binary.
 ///
 /// # Errors
 /// [`NotIolist`].

@@ -78,7 +78,7 @@ fn is_immediate(c: &mut Compiler<'_>, other: DynamicLabel) {
     );
 }
 
-/// The same of the key in `rax`.
+/// Goes to `fail` unless the map has the immediate key in `rax`; its number, from 1 on, is in `rcx` otherwise.
 pub(super) fn find_key(c: &mut Compiler<'_>, fail: DynamicLabel) {
     let next = c.new_label();
     dynasm!(c.a

@@ -293,7 +293,7 @@ type HappensAfter = SmallVec<[(Pid, u64); 2]>;
 /// What a process has accessed.
 pub(in crate::process) struct AccessClock {
     own: Accessor,
-    /// Its accesses up to this one have been told.
+    /// Its accesses up to this one are recorded.
     told: u64,
     /// The sets of readers that it is in, each at the place that its number gives.
     readers: [u64; KEPT],
@@ -350,7 +350,7 @@ impl AccessClock {
         self.own.made.store(number, Ordering::Release);
     }
 
-    /// Its accesses that have not been told.
+    /// How many of its accesses are not recorded yet.
     fn since(&self) -> u64 {
         self.own.made().saturating_sub(self.told)
     }

@@ -273,9 +273,9 @@ const REPLIED_MAX: usize = 64;
 pub(crate) struct OrderState {
     /// Its sendings so far.
     sent: u32,
-    /// Those of them that have not been told.
+    /// Those of them that are not recorded yet.
     untold: u32,
-    /// The message at the end of its queue, delivered after those sendings, that has not been told either: if it is
+    /// The message at the end of its queue, delivered after those sendings, that is not recorded yet either: if it is
     /// taken next, one record says both.
     fresh: Option<Sending>,
     /// What its last record tells, if that is a message that it took as it came.

@@ -36,7 +36,7 @@ fn check(got: Option<Wide>, want: &BigInt) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The same, where there may be none for integers whose two's complement needs more bits.
+/// As [`check`], of an operation that may give none for integers whose two's complement needs more bits.
 fn check_bits(got: Option<Wide>, of: [Wide; 2], want: &BigInt) -> Result<(), TestCaseError> {
     if got.is_none() {
         prop_assert!(of.iter().any(|it| it.neg));

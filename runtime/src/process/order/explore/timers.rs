@@ -196,7 +196,7 @@ pub(in crate::process) fn goes_off(p: &Process) {
     let Some((reference, receiver, is_cancelled)) = ended else {
         return;
     };
-    // A receiver that has ended meanwhile could have been told before.
+    // A receiver that has ended meanwhile could have got the message before.
     if let Some(receiver) = receiver.process().filter(|_| !is_cancelled) {
         watches(Watch::new(receiver, p.pid(), Some(reference)));
     }

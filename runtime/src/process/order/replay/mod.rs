@@ -601,8 +601,8 @@ impl Process {
         order::is_followed() && !explore::is_on() && self.has_steps_to_follow()
     }
 
-    /// A built-in function is about to give up what could still tell the process something, such as a monitor. `Some`:
-    /// the recorded process had been told before, and the function is to be called again later.
+    /// A built-in function is about to give up a monitor, link or timer of which a message could still come. `Some`: in
+    /// the recorded run it had come before, so the function is to be called again later.
     pub(crate) fn wait_for_notice(
         &self,
         word: impl FnOnce(&Process) -> Option<SystemNotice>,

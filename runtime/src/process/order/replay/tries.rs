@@ -42,7 +42,7 @@ pub(crate) enum Tries {
 pub(super) struct Others {
     /// At each receive: by its process, and its place among the steps.
     all: HashMap<(usize, usize), Vec<Message>>,
-    /// So often has nothing happened while somebody waited.
+    /// How often nothing has happened for a while in which a process waited.
     pauses: AtomicU32,
     waiting: Mutex<HashSet<Pid>>,
 }
