@@ -20,7 +20,7 @@
 //! address stands behind it.
 //!
 //! One change at a time holds the [permission](super::permission). Modules may be loaded meanwhile: functions of new
-//! code have breakpoints of their own ([`on_load`]), which are in force before the code can be called.
+//! code have breakpoints of their own ([`loaded`]), which are in force before the code can be called.
 #![expect(
     unsafe_code,
     reason = "generations of breakpoints are freed by hand: B1, B2"
