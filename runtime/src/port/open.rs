@@ -380,8 +380,8 @@ pub(super) fn create_driven(owner: Pid, name: &[u8], driver: Box<dyn Driver>) ->
     Some(port.id)
 }
 
-/// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
-/// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
+/// Opens the port by which ERTS starts programs, the first one there is. Here the process that opens a port starts its
+/// program, so that nothing is read from or written to this one; but it is listed, and told of, as in ERTS.
 pub(crate) fn open_forker(owner: Pid) {
     // Its number in every run.
     let first = replay::last_port().map(|_| 0);
@@ -506,7 +506,7 @@ fn insert(state: State) -> Result<Arc<Port>, Error> {
     insert_as(state, None)
 }
 
-/// The same of the port that `p` opens, which has its recorded number in a replay.
+/// Enters the port that `p` opens, which has its recorded number in a replay.
 fn insert_for(p: &Process, state: State) -> Result<Arc<Port>, Error> {
     static OPENED: Native = Native::new("erts_internal", "open_port", 2);
     let mut port = None;

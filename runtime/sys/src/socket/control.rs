@@ -110,7 +110,7 @@ impl Control {
         header.msg_controllen = MAX_BYTES;
     }
 
-    /// So much has been received.
+    /// Takes over how much the kernel has filled.
     pub(super) fn take_from(&mut self, header: &libc::msghdr) {
         self.length = header.msg_controllen.min(MAX_BYTES);
     }
