@@ -345,7 +345,8 @@ impl Ended {
     }
 }
 
-/// Mix's own switch for systems that cannot lock a build as it does: over a socket, which there are none of.
+/// Mix's own switch for systems that cannot lock a build as it does, over a socket. Runs that are to be the same each time
+/// have none: the number of its port differs, and is in a file.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
 
 /// The surroundings that all commands of a launch run in.
@@ -490,9 +491,6 @@ impl Place {
             .env_remove(totals::Request::VARIABLE)
             .env_remove(beamline_orders::Request::VARIABLE)
             .env_remove(Chance::VARIABLE);
-        if std::env::var_os(MIX_LOCK).is_none() {
-            started.env(MIX_LOCK, "0");
-        }
         if let Some(links) = &self.links {
             started.env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
             started.envs(links.variables());
@@ -558,15 +556,11 @@ pub(crate) fn of_shell(
     link(folder)?;
     let links = folder.to_str();
     let links = links.ok_or_else(|| format!("{}: not UTF-8", folder.display()))?;
-    let mut variables = vec![
+    Ok(vec![
         ("PATH", search_path(folder, &otp)?),
         (FOLDER, links.to_owned()),
         (otp_home::ENV, otp.root),
-    ];
-    if std::env::var_os(MIX_LOCK).is_none() {
-        variables.push((MIX_LOCK, "0".to_owned()));
-    }
-    Ok(variables)
+    ])
 }
 
 fn make(folder: &Folder, name: &str) -> Result<PathBuf, String> {
@@ -627,6 +621,9 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     let chance = place.chance(begun_ns);
     if chance != Chance::Live {
         variables.push((Chance::VARIABLE, chance.to_variable()?));
+        if std::env::var_os(MIX_LOCK).is_none() {
+            variables.push((MIX_LOCK, "0".to_owned()));
+        }
     }
     let begun = chance::now();
     let switch = launch.what.is_by_signal().then(|| Span::switch(&folder));

@@ -122,6 +122,8 @@ pub(super) struct Context<'a> {
     pub(super) caller: Option<Pid>,
     /// Set by [`Context::end`].
     pub(super) end: Option<End>,
+    /// Set by [`Context::exit`].
+    pub(super) unlinks_owner: bool,
 }
 
 /// The timer of a port.
@@ -147,12 +149,19 @@ impl<'a> Context<'a> {
             state,
             caller: None,
             end: None,
+            unlinks_owner: false,
         }
     }
 
     /// Has the port end once the driver has returned, which gives its answer all the same.
     pub(super) fn end(&mut self, why: End) {
         self.end = Some(why);
+    }
+
+    /// As [`Context::end`], and the owner gets no exit signal: the driver has told it. Source: `driver_exit()`.
+    pub(super) fn exit(&mut self, why: End) {
+        self.end(why);
+        self.unlinks_owner = true;
     }
 
     /// The port, as a term.
@@ -298,7 +307,9 @@ const DRIVERS: &[Row] = &[
     ("ram_file_drv", true, |opening| {
         Ok(Box::new(RamFile::new(opening.binary)))
     }),
-    ("tcp_inet", true, |_| Ok(Box::new(Tcp::open()?))),
+    ("tcp_inet", true, |opening| {
+        Ok(Box::new(Tcp::open(opening.binary)?))
+    }),
     ("udp_inet", true, |_| Ok(Box::new(Udp::open()?))),
     ("trace_file_drv", false, |opening| {
         Ok(Box::new(TraceFile::open(opening.arguments)?))

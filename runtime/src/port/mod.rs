@@ -300,7 +300,7 @@ impl Port {
         let mut driver = state.driver.take()?;
         let mut context = Context::new(self, &mut state);
         let done = work(&mut *driver, &mut context);
-        let end = context.end;
+        let (end, unlinks_owner) = (context.end, context.unlinks_owner);
         state.queued_bytes = driver.queued_bytes();
         let sets_busy = driver.sets_busy();
         state.driver = Some(driver);
@@ -308,6 +308,8 @@ impl Port {
             Ok(result) => (Some(result), end),
             Err(end) => (None, Some(end)),
         };
+        let owner = state.owner;
+        let unlinked = unlinks_owner && state.links.remove(&owner.into());
         match end {
             None => self.settle(state, sets_busy),
             Some(End::Normal) => self.close(state, am::normal.term(), false),
@@ -316,6 +318,11 @@ impl Port {
                 let reason = atom(errno::errno_name(e.raw_os_error()));
                 self.terminate(state, reason, asked);
             }
+        }
+        if unlinked {
+            // Not under the lock: a process that is gone answers at once.
+            let from = self.peer();
+            deliver(owner, Signal::Unlink { from, id: 0 });
         }
         result
     }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::request::{Answer, Refusal, Request, take_counted, take_u16, take_u32};
 use super::{Inet, address, interfaces, options, status};
 use crate::port::driver::Context;
-use crate::sys::chance::outside;
+use crate::sys::chance::{outside, poll};
 use crate::sys::socket::{self, Address, Socket, services};
 
 /// The kinds of sockets that `prim_inet` asks for. Source: `INET_TYPE_STREAM` and those behind it.
@@ -70,6 +70,8 @@ impl Inet {
         let (fd, rest) = take_u32(&data[2..])?;
         let is_bound = take_u32(rest).map_or(1, |(bound, _)| bound) != 0;
         let socket = Socket::lent(fd.cast_signed())?;
+        // Of two ports with a descriptor, the last one gets what comes.
+        poll::forget(fd.cast_signed());
         if is_bound && socket::name(&socket)?.family() != family {
             return Err(Errno::INVAL.into());
         }

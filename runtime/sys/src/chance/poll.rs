@@ -426,6 +426,18 @@ pub fn watch(fd: RawFd, interest: Interest, whom: Arc<dyn Ready>) -> WatchId {
     id
 }
 
+/// Takes back all watches on `fd`, whoever set them.
+pub fn forget(fd: RawFd) {
+    let poller = poller();
+    let watched = poller.with(|table| {
+        let watches = table.row(fd).watches.iter();
+        watches.map(|watch| watch.number).collect::<Vec<_>>()
+    });
+    for number in watched {
+        poller.unwatch(WatchId { number, fd });
+    }
+}
+
 /// Takes a watch back. `false` when it has been called, or is called now.
 pub fn unwatch(id: WatchId) -> bool {
     poller().unwatch(id)

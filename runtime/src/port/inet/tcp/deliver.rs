@@ -51,8 +51,8 @@ impl Input {
 
 impl Taken<'_> {
     /// Its body as its receiver gets it.
-    fn data<'h>(self, heap: &'h Heap, settings: &Settings) -> Term<'h> {
-        let (binary, header) = (settings.is_binary, settings.header);
+    fn data<'h>(self, heap: &'h Heap, settings: &Settings, binary: bool) -> Term<'h> {
+        let header = settings.header;
         match self.bytes {
             Cow::Owned(bytes) if self.body == (0..bytes.len()) => {
                 messages::data(heap, Cow::Owned(bytes), binary, header)
@@ -111,6 +111,7 @@ impl Tcp {
         let settings = &self.inet.settings;
         let is_active = settings.is_active();
         let in_headers = self.input.in_headers;
+        let binary = settings.is_binary && (!settings.is_port_data || self.has_binary_data);
         let waiting = self.inet.waiting.take_if(|_| !is_active);
         if !is_active && waiting.is_none() {
             return Err(Over);
@@ -120,7 +121,7 @@ impl Tcp {
         let mut line = Line::Other;
         if settings.is_port_data {
             port.tell_owner(|heap| {
-                let data = packet.data(heap, settings);
+                let data = packet.data(heap, settings, binary);
                 heap.tuple(&[am::data.term(), data])
             });
         } else if let Some(waiting) = waiting {
@@ -131,7 +132,7 @@ impl Tcp {
                         line = is;
                         term
                     }
-                    None => packet.data(heap, settings),
+                    None => packet.data(heap, settings, binary),
                 };
                 heap.tuple(&[am::ok.term(), data])
             });
@@ -146,7 +147,7 @@ impl Tcp {
                         }
                     }
                     None => {
-                        let data = packet.data(heap, settings);
+                        let data = packet.data(heap, settings, binary);
                         heap.tuple(&[am::tcp.term(), id, data])
                     }
                 }

@@ -53,8 +53,30 @@ impl Input {
         self.bytes.is_empty()
     }
 
+    /// Has somebody asked for bytes, or are there some?
+    fn is_begun(&self) -> bool {
+        self.size != 0
+    }
+
     pub(super) fn forget_length(&mut self) {
         self.missing = 0;
+        self.rest();
+    }
+
+    /// Gives up the memory that nothing is in, and the buffer, where no length is to be kept.
+    fn rest(&mut self) {
+        if self.is_empty() {
+            self.bytes = Vec::new();
+            if self.missing == 0 {
+                self.clear();
+            }
+        }
+    }
+
+    /// Has room for what is to be read.
+    fn make_room(&mut self) {
+        let room = self.size.saturating_sub(self.bytes.len());
+        self.bytes.reserve_exact(room);
     }
 
     /// Bytes that are there.
@@ -81,7 +103,6 @@ impl Input {
     fn expand(&mut self, length: usize) {
         let size = self.start + length;
         if self.size < size {
-            self.bytes.reserve_exact(size - self.bytes.len());
             self.size = size;
         }
     }
@@ -162,7 +183,6 @@ impl Input {
         } else {
             settings.buffer
         };
-        self.bytes = Vec::with_capacity(size);
         self.size = size;
         self.start = 0;
         self.missing = request;
@@ -183,7 +203,7 @@ impl Tcp {
     /// were delivered.
     pub(super) fn read(&mut self, port: &mut Context<'_>, request: usize) -> Result<usize, Over> {
         let settings = &self.inet.settings;
-        let mut wanted = if self.input.is_empty() {
+        let mut wanted = if !self.input.is_begun() {
             self.input.begin(settings, request)
         } else if request > 0 {
             let there = self.input.length();
@@ -207,6 +227,7 @@ impl Tcp {
             self.input.missing
         };
         loop {
+            self.input.make_room();
             let received = match self.inet.socket() {
                 Ok(socket) => socket::receive_behind(socket, &mut self.input.bytes, wanted),
                 Err(error) => Err(error),
@@ -215,9 +236,7 @@ impl Tcp {
                 Ok(0) => return self.closed_by_peer(port),
                 Ok(received) => received,
                 Err(Errno::AGAIN | Errno::INTR) => {
-                    if self.input.is_empty() {
-                        self.input.clear();
-                    }
+                    self.input.rest();
                     return Ok(0);
                 }
                 Err(Errno::CONNRESET) if !self.inet.settings.show_econnreset => {

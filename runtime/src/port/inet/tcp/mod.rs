@@ -67,6 +67,8 @@ struct Ended {
 /// A port of the driver.
 pub(in crate::port) struct Tcp {
     inet: Inet,
+    /// The port was opened so that its data comes as binaries, which one for a connection that was accepted is not.
+    has_binary_data: bool,
     input: Input,
     output: Output,
     accepting: VecDeque<Accepting>,
@@ -88,14 +90,18 @@ impl Tcp {
     ///
     /// # Errors
     /// Sockets are refused in this run.
-    pub(in crate::port) fn open() -> Result<Tcp, Error> {
+    pub(in crate::port) fn open(has_binary_data: bool) -> Result<Tcp, Error> {
         refuse_in_orders()?;
-        Ok(Tcp::with(Settings::default()))
+        Ok(Tcp {
+            has_binary_data,
+            ..Tcp::with(Settings::default())
+        })
     }
 
     fn with(settings: Settings) -> Tcp {
         Tcp {
             inet: Inet::new(settings),
+            has_binary_data: false,
             input: Input::default(),
             output: Output::default(),
             accepting: VecDeque::new(),
@@ -171,7 +177,7 @@ impl Tcp {
     fn exit(&mut self, port: &mut Context<'_>, why: End) {
         self.output.clear();
         self.sendfile = None;
-        port.end(why);
+        port.exit(why);
     }
 
     /// `{tcp_closed, Port}`, once.
