@@ -12,6 +12,9 @@
 
 pub mod control;
 pub mod interfaces;
+pub mod messages;
+pub mod namespace;
+pub mod protocols;
 pub mod services;
 
 use std::io::IoSlice;
