@@ -13,6 +13,7 @@
 pub mod control;
 pub mod interfaces;
 pub mod messages;
+pub mod names;
 pub mod namespace;
 pub mod protocols;
 pub mod services;

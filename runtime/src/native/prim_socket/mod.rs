@@ -7,13 +7,13 @@
 //! Differs: SCTP is not here. What a stream has taken of a write that is not complete is counted at once, and what a
 //! read has given is counted once.
 
-mod address;
+pub(super) mod address;
 mod answers;
 mod control;
 mod counts;
 mod info;
 mod ioctl;
-mod names;
+pub(super) mod names;
 mod open;
 mod options;
 mod otp;
