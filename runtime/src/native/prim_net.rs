@@ -16,8 +16,8 @@ use crate::heap::Heap;
 use crate::process::Process;
 use crate::sys::chance::outside;
 use crate::sys::socket::interfaces::{self, Interface};
-use crate::sys::socket::names::{self, Found, Unknown};
-use crate::sys::socket::{Address, namespace, services};
+use crate::sys::socket::resolve::{self, Hints, NotFound, Place};
+use crate::sys::socket::{Address, names, namespace, services};
 use crate::term::{Term, am};
 use crate::value::iolist;
 
@@ -83,13 +83,14 @@ const ERRORS: &[Row] = &[
     ("eoverflow", libc::EAI_OVERFLOW),
     ("eservice", libc::EAI_SERVICE),
     ("esocktype", libc::EAI_SOCKTYPE),
+    ("esystem", libc::EAI_SYSTEM),
     ("eaddrfamily", ADDRESS_FAMILY),
 ];
 
 /// `EAI_ADDRFAMILY`, which the C library's headers have and Rust's do not.
 const ADDRESS_FAMILY: i32 = -9;
 
-fn unknown(p: &Heap, code: i32) -> Term<'_> {
+fn unknown(p: &Heap, NotFound(code): NotFound) -> Term<'_> {
     let row = ERRORS.iter().find(|(_, other)| *other == code);
     error(p, atom(row.map_or("einval", |(name, _)| name)))
 }
@@ -120,13 +121,12 @@ fn nif_getnameinfo_2<'p>(p: &'p Process, [address, list]: [Term<'p>; 2]) -> BifR
     };
     let flags = flags(list)?;
     outside::take(|| "names of hosts".to_owned());
-    Ok(match names::of_address(&address, flags) {
+    Ok(match resolve::names(&address, flags) {
         Ok((host, service)) => {
-            let pairs = [("host", text(p, &host)), ("service", text(p, &service))];
-            ok(p, map(p, &pairs))
+            let names = [host, service].map(|name| p.byte_list(&name));
+            ok(p, map(p, &[("host", names[0]), ("service", names[1])]))
         }
-        Err(Unknown::System(errno)) => posix_error(p, errno.raw_os_error()),
-        Err(Unknown::Code(code)) => unknown(p, code),
+        Err(why) => unknown(p, why),
     })
 }
 
@@ -147,7 +147,15 @@ fn some_text(term: Term<'_>) -> Result<Option<CString>, Raise<'static>> {
     }
 }
 
-fn found<'p>(p: &'p Heap, found: &Found) -> Term<'p> {
+/// What is asked for where nothing is said: the C library's own.
+const HINTS: Hints = Hints {
+    flags: libc::AI_V4MAPPED | libc::AI_ADDRCONFIG,
+    family: 0,
+    kind: 0,
+    protocol: 0,
+};
+
+fn place<'p>(p: &'p Heap, found: &Place) -> Term<'p> {
     let kind = match found.kind {
         0 => am::any.term(),
         kind => type_name(p, kind),
@@ -161,22 +169,19 @@ fn found<'p>(p: &'p Heap, found: &Found) -> Term<'p> {
     map(p, &pairs)
 }
 
-fn nif_getaddrinfo_3<'p>(
-    p: &'p Process,
-    [host, service, _hints]: [Term<'p>; 3],
-) -> BifResult<'p> {
+fn nif_getaddrinfo_3<'p>(p: &'p Process, [host, service, _hints]: [Term<'p>; 3]) -> BifResult<'p> {
     let (host, service) = (some_text(host)?, some_text(service)?);
     if host.is_none() && service.is_none() {
         return Err(badarg().into());
     }
     outside::take(|| "names of hosts".to_owned());
-    Ok(match names::look_up(host.as_deref(), service.as_deref()) {
+    let [host, service] = [&host, &service].map(|text| text.as_deref().map(CStr::to_bytes));
+    Ok(match resolve::places(host, service, HINTS) {
         Ok(all) => {
-            let all: Vec<_> = all.iter().map(|one| found(p, one)).collect();
+            let all: Vec<_> = all.iter().map(|one| place(p, one)).collect();
             ok(p, p.list(&all))
         }
-        Err(Unknown::System(_)) => error(p, atom("esystem")),
-        Err(Unknown::Code(code)) => unknown(p, code),
+        Err(why) => unknown(p, why),
     })
 }
 
@@ -239,17 +244,23 @@ fn nif_getifaddrs_1<'p>(p: &'p Process, [extra]: [Term<'p>; 1]) -> BifResult<'p>
     })
 }
 
-/// The protocol of a service; `None` within for `any`.
-fn protocol(term: Term<'_>) -> Option<Option<CString>> {
-    let protocol = c_text(term)?;
-    Some((protocol.as_c_str() != c"any").then_some(protocol))
+/// Protocols that the list of services has.
+const PROTOCOLS: &[&CStr] = &[c"tcp", c"udp", c"sctp", c"dccp"];
+
+/// What `find` finds for a protocol, or for the first one that has something where it is `any`.
+fn for_protocol<T>(protocol: Term<'_>, find: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    let protocol = c_text(protocol)?;
+    if protocol.as_c_str() != c"any" {
+        return find(protocol.to_bytes());
+    }
+    PROTOCOLS
+        .iter()
+        .find_map(|protocol| find(protocol.to_bytes()))
 }
 
 fn nif_getservbyname_2<'p>(p: &'p Process, [name, of]: [Term<'p>; 2]) -> BifResult<'p> {
-    let port = c_text(name).zip(protocol(of)).and_then(|(name, of)| {
-        let of = of.as_deref().map(CStr::to_bytes);
-        services::port(name.to_bytes(), of)
-    });
+    let port =
+        c_text(name).and_then(|name| for_protocol(of, |of| services::port_of(name.to_bytes(), of)));
     Ok(match port {
         Some(port) => ok(p, Term::small(port.into())),
         None => error(p, atom("einval")),
@@ -257,11 +268,7 @@ fn nif_getservbyname_2<'p>(p: &'p Process, [name, of]: [Term<'p>; 2]) -> BifResu
 }
 
 fn nif_getservbyport_2<'p>(p: &'p Process, [port, of]: [Term<'p>; 2]) -> BifResult<'p> {
-    let port = int(port).map(|port| port as u16);
-    let name = port.zip(protocol(of)).and_then(|(port, of)| {
-        let of = of.as_deref().map(CStr::to_bytes);
-        services::name(port, of)
-    });
+    let name = int(port).and_then(|port| for_protocol(of, |of| services::name_of(port as u16, of)));
     Ok(match name {
         Some(name) => ok(p, p.byte_list(&name)),
         None => error(p, atom("einval")),

@@ -7,20 +7,24 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::open::Error;
+use super::inet::tcp::Tcp;
+use super::inet::udp::Udp;
+use super::open::{self, Error};
 use super::ram_file::RamFile;
 use super::trace_file::TraceFile;
 use super::trace_ip::TraceIp;
 use super::{Port, State};
 use crate::heap::Heap;
-use crate::sched::timers;
+use crate::process::refs::{RefNumbers, make_ref};
+use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, send};
+use crate::sched::timers::{self, Fire, TimerId};
 use crate::sys::chance::poll::{self, Interest};
-use crate::term::Term;
+use crate::term::{Pid, Port as PortId, Term};
 
 /// Why a driver ends its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +55,12 @@ pub(super) trait Driver: Send {
     }
 
     /// `port_control/3`; `None` where there is no such command.
-    fn control(&mut self, _command: u32) -> Option<Result<Vec<u8>, End>> {
+    fn control(
+        &mut self,
+        _port: &mut Context<'_>,
+        _command: u32,
+        _data: &[u8],
+    ) -> Option<Result<Vec<u8>, End>> {
         None
     }
 
@@ -64,6 +73,9 @@ pub(super) trait Driver: Send {
     fn timeout(&mut self, _port: &mut Context<'_>) -> Result<(), End> {
         Ok(())
     }
+
+    /// A process that it monitors has exited.
+    fn process_exited(&mut self, _port: &mut Context<'_>, _monitor: RefNumbers) {}
 
     /// A descriptor that it watches is ready, or was. It is watched no more.
     fn ready(
@@ -85,6 +97,11 @@ pub(super) trait Driver: Send {
         0
     }
 
+    /// It says itself when its port is busy, and not the port by the bytes that are queued.
+    fn sets_busy(&self) -> bool {
+        false
+    }
+
     /// Whether a port that is closed waits until all is written.
     fn must_flush(&self) -> bool {
         false
@@ -92,19 +109,66 @@ pub(super) trait Driver: Send {
 
     /// Before the machine ends: writes what must not be lost.
     fn flush(&mut self) {}
+
+    /// The port is gone, and everybody who knew it has been told. The driver is dropped next.
+    fn stop(&mut self, _port: &mut Context<'_>) {}
 }
 
 /// The driver's access to its port, whose lock is held.
 pub(super) struct Context<'a> {
     pub(super) port: &'a Arc<Port>,
     pub(super) state: &'a mut State,
+    /// Whose call it is, if it is a process's.
+    pub(super) caller: Option<Pid>,
+    /// Set by [`Context::end`].
+    pub(super) end: Option<End>,
 }
 
-impl Context<'_> {
+/// The timer of a port.
+#[derive(Debug)]
+pub(super) struct Timer {
+    id: TimerId,
+    deadline_ns: u64,
+    /// Tells it from those that the port had before.
+    number: u64,
+}
+
+impl Timer {
+    /// Is it the one of this number?
+    pub(super) fn is(&self, number: u64) -> bool {
+        self.number == number
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(port: &'a Arc<Port>, state: &'a mut State) -> Context<'a> {
+        Context {
+            port,
+            state,
+            caller: None,
+            end: None,
+        }
+    }
+
+    /// Has the port end once the driver has returned, which gives its answer all the same.
+    pub(super) fn end(&mut self, why: End) {
+        self.end = Some(why);
+    }
+
+    /// The port, as a term.
+    pub(super) fn term(&self) -> Term<'static> {
+        self.port.id.term()
+    }
+
+    /// Sends a message.
+    pub(super) fn tell(&self, to: Pid, build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+        self.port.tell(to, build);
+    }
+
     /// Sends `{Port, What}` to the owner.
     pub(super) fn tell_owner(&self, what: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
         let id = self.port.id;
-        self.port.tell(self.state.owner, |heap| {
+        self.tell(self.state.owner, |heap| {
             let what = what(heap);
             heap.tuple(&[id.term(), what])
         });
@@ -119,20 +183,94 @@ impl Context<'_> {
         }
     }
 
+    /// What is watched on `fd`.
+    pub(super) fn watched(&self, fd: RawFd) -> Vec<Interest> {
+        let of_fd = self.state.watches.iter().filter(|watch| watch.0 == fd);
+        of_fd.map(|watch| watch.1).collect()
+    }
+
+    /// Takes back the watch on `fd` for `interest`, if there is one.
+    pub(super) fn unwatch_for(&mut self, fd: RawFd, interest: Interest) {
+        let is_it = |w: &mut (RawFd, Interest, _)| (w.0, w.1) == (fd, interest);
+        let gone = self.state.watches.extract_if(.., is_it);
+        gone.for_each(|(_, _, id)| _ = poll::unwatch(id));
+    }
+
     /// Takes back all watches on `fd`, which the driver is about to close.
     pub(super) fn unwatch(&mut self, fd: RawFd) {
         let gone = self.state.watches.extract_if(.., |watch| watch.0 == fd);
         gone.for_each(|(_, _, id)| _ = poll::unwatch(id));
     }
 
-    /// Has `timeout` called in some milliseconds.
-    pub(super) fn call_after(&self, milliseconds: u64) {
+    /// Has `timeout` called at this time of the monotonic clock, and not at the one that was set before.
+    pub(super) fn set_timer(&mut self, deadline_ns: Option<u64>) {
+        if self.state.timer.as_ref().map(|timer| timer.deadline_ns) == deadline_ns {
+            return;
+        }
+        if let Some(timer) = self.state.timer.take() {
+            timers::cancel(timer.id);
+        }
+        let Some(deadline_ns) = deadline_ns else {
+            return;
+        };
         let port = Arc::downgrade(self.port);
-        timers::run_after(milliseconds, move || {
+        self.state.timers_set += 1;
+        let number = self.state.timers_set;
+        let run = move || {
             if let Some(port) = port.upgrade() {
-                port.timeout();
+                port.timeout(number);
             }
+        };
+        let id = timers::set(deadline_ns, Fire::Run(Box::new(run)));
+        self.state.timer = Some(Timer {
+            id,
+            deadline_ns,
+            number,
         });
+    }
+
+    /// Says whether callers must wait.
+    pub(super) fn set_busy(&mut self, busy: bool) {
+        self.state.set_busy(busy);
+    }
+
+    /// Has the driver called when a process exits. `None` where it has exited.
+    pub(super) fn monitor(&self, pid: Pid) -> Option<RefNumbers> {
+        let reference = make_ref();
+        let port = Arc::downgrade(self.port);
+        // From a timer: a process that is going says so while this port's lock is held.
+        let told = Box::new(move || {
+            let port = Weak::clone(&port);
+            timers::run_after(0, move || {
+                if let Some(port) = port.upgrade() {
+                    port.process_exited(reference);
+                }
+            });
+        });
+        let by = WatchedBy::Port(self.port.id);
+        let request = Signal::request(move |p: Option<&mut Process>| match p {
+            Some(p) => {
+                let watcher = Watcher { told, by };
+                p.relations().watchers.insert(reference, watcher);
+            }
+            None => told(),
+        });
+        send(pid, request).is_ok().then_some(reference)
+    }
+
+    /// Takes a monitor back.
+    pub(super) fn demonitor(&self, reference: RefNumbers, pid: Pid) {
+        let forget = move |p: Option<&mut Process>| {
+            if let Some(p) = p {
+                p.relations().watchers.remove(&reference);
+            }
+        };
+        deliver(pid, Signal::request(forget));
+    }
+
+    /// Opens another port of `driver` for `owner`, to which it is linked. `None` where there are as many as may be.
+    pub(super) fn create(&self, owner: Pid, driver: Box<dyn Driver>) -> Option<PortId> {
+        open::create_driven(owner, &self.state.name, driver)
     }
 
     /// Bytes read so far.
@@ -160,6 +298,8 @@ const DRIVERS: &[Row] = &[
     ("ram_file_drv", true, |opening| {
         Ok(Box::new(RamFile::new(opening.binary)))
     }),
+    ("tcp_inet", true, |_| Ok(Box::new(Tcp::open()?))),
+    ("udp_inet", true, |_| Ok(Box::new(Udp::open()?))),
     ("trace_file_drv", false, |opening| {
         Ok(Box::new(TraceFile::open(opening.arguments)?))
     }),
@@ -232,10 +372,7 @@ impl Alone {
 
     /// Calls `work` with the port.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Context<'_>) -> T) -> T {
-        work(&mut Context {
-            port: &self.0,
-            state: &mut self.0.state.lock(),
-        })
+        work(&mut Context::new(&self.0, &mut self.0.state.lock()))
     }
 
     /// What the driver watches.

@@ -11,6 +11,7 @@
 
 pub(crate) mod driver;
 pub(crate) mod framing;
+mod inet;
 pub(crate) mod linked;
 pub(crate) mod open;
 pub(crate) mod pool;
@@ -27,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use driver::{Context, Driver, End};
+use driver::{Context, Driver, End, Timer};
 use linked::Linked;
 pub(crate) use open::open_forker;
 
@@ -154,6 +155,10 @@ pub(crate) struct State {
     is_busy: bool,
     /// Who waits for the port not to be busy.
     waiting: Vec<Pid>,
+    /// When the driver wants to be called.
+    timer: Option<Timer>,
+    /// How often that has been set.
+    timers_set: u64,
     /// Set when the port is to end once all is written: why, and whether its owner asked for it.
     closing: Option<(Message, bool)>,
 }
@@ -179,6 +184,8 @@ impl State {
             busy: open::BUSY_BYTES,
             is_busy: false,
             waiting: Vec::new(),
+            timer: None,
+            timers_set: 0,
             closing: None,
         }
     }
@@ -192,6 +199,14 @@ impl State {
             self.waiting.push(waits);
         }
         Err(Refused::Busy)
+    }
+
+    /// Says whether callers must wait; those that did go on when they need not.
+    fn set_busy(&mut self, busy: bool) {
+        self.is_busy = busy;
+        if !busy {
+            wake(&mut self.waiting);
+        }
     }
 
     /// Does the driver take what is sent to it as a vector?
@@ -283,39 +298,38 @@ impl Port {
         work: impl FnOnce(&mut dyn Driver, &mut Context<'_>) -> Result<T, End>,
     ) -> Option<T> {
         let mut driver = state.driver.take()?;
-        let mut context = Context {
-            port: self,
-            state: &mut state,
-        };
+        let mut context = Context::new(self, &mut state);
         let done = work(&mut *driver, &mut context);
+        let end = context.end;
         state.queued_bytes = driver.queued_bytes();
+        let sets_busy = driver.sets_busy();
         state.driver = Some(driver);
-        match done {
-            Ok(result) => {
-                self.settle(state);
-                Some(result)
-            }
-            Err(End::Normal) => {
-                self.close(state, am::normal.term(), false);
-                None
-            }
-            Err(End::Error(e)) => {
+        let (result, end) = match done {
+            Ok(result) => (Some(result), end),
+            Err(end) => (None, Some(end)),
+        };
+        match end {
+            None => self.settle(state, sets_busy),
+            Some(End::Normal) => self.close(state, am::normal.term(), false),
+            Some(End::Error(e)) => {
                 let asked = state.closing.take().is_some_and(|(_, asked)| asked);
                 let reason = atom(errno::errno_name(e.raw_os_error()));
                 self.terminate(state, reason, asked);
-                None
             }
         }
+        result
     }
 
-    /// Compares what is queued with the limits, and ends a port that only waits for it to be written.
-    fn settle(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    /// Compares what is queued with the limits, unless the driver says itself when it is busy, and ends a port that only
+    /// waits for it to be written.
+    fn settle(self: &Arc<Self>, mut state: MutexGuard<'_, State>, sets_busy: bool) {
         let (high, low) = state.busy;
-        if state.queued_bytes >= high {
-            state.is_busy = true;
+        if sets_busy {
+            // The driver has.
+        } else if state.queued_bytes >= high {
+            state.set_busy(true);
         } else if state.is_busy && state.queued_bytes < low.max(1) {
-            state.is_busy = false;
-            wake(&mut state.waiting);
+            state.set_busy(false);
         }
         if !state.must_flush()
             && let Some((reason, asked)) = state.closing.take()
@@ -361,7 +375,10 @@ impl Port {
             None => data.bytes,
         };
         count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
-        self.drive(state, |driver, port| driver.output(port, data));
+        self.drive(state, |driver, port| {
+            port.caller = caller;
+            driver.output(port, data)
+        });
         tell();
         Ok(())
     }
@@ -377,11 +394,19 @@ impl Port {
         if let Some(linked) = self.linked() {
             return linked.control(caller, command, data);
         }
-        let mut state = self.state.lock();
-        let driver = state.driver.as_mut()?;
-        let (done, binary) = (driver.control(command)?, driver.answers_binaries());
-        let answer = self.drive(state, |_, _| done);
-        Some((answer.unwrap_or(vec![0]), binary))
+        let answer = self.drive(self.state.lock(), |driver, port| {
+            port.caller = Some(caller);
+            let binary = driver.answers_binaries();
+            let answer = driver.control(port, command, data);
+            Ok(answer.map(|done| {
+                let answer = done.unwrap_or_else(|end| {
+                    port.end(end);
+                    vec![0]
+                });
+                (answer, binary)
+            }))
+        });
+        answer?
     }
 
     /// Has it operations of `port_call/3`?
@@ -401,10 +426,22 @@ impl Port {
         self.drive(state, |driver, port| driver.program_ended(port, status));
     }
 
-    /// The time that the driver asked for is up.
-    fn timeout(self: &Arc<Self>) {
+    /// A process that the driver monitors has exited.
+    fn process_exited(self: &Arc<Self>, monitor: RefNumbers) {
         let _runs = sysprof::port_runs(self.id);
-        let state = self.state.lock();
+        self.drive(self.state.lock(), |driver, port| {
+            driver.process_exited(port, monitor);
+            Ok(())
+        });
+    }
+
+    /// The time that the driver asked for is up, if it has not asked for another since.
+    fn timeout(self: &Arc<Self>, number: u64) {
+        let _runs = sysprof::port_runs(self.id);
+        let mut state = self.state.lock();
+        if state.timer.take_if(|timer| timer.is(number)).is_none() {
+            return;
+        }
         let _works = sysmon::port_works(self.id, PortOp::Timeout);
         self.drive(state, |driver, port| driver.timeout(port));
     }
@@ -439,10 +476,14 @@ impl Port {
         asked: bool,
     ) {
         self.leave(&mut state, reason);
+        if let Some(mut driver) = state.driver.take() {
+            let mut context = Context::new(self, &mut state);
+            driver.stop(&mut context);
+            context.set_timer(None);
+        }
         if asked {
             self.tell_closed(state.owner);
         }
-        state.driver = None;
     }
 
     /// Is in the table no more.
@@ -477,8 +518,7 @@ impl Port {
             };
             deliver(pid, down);
         }
-        state.is_busy = false;
-        wake(&mut state.waiting);
+        state.set_busy(false);
     }
 
     /// Tells who has asked for the end that it has come.
@@ -492,11 +532,7 @@ impl Port {
 
     /// Says whether callers must wait.
     pub(crate) fn set_busy(&self, busy: bool) {
-        let mut state = self.state.lock();
-        state.is_busy = busy;
-        if !busy {
-            wake(&mut state.waiting);
-        }
+        self.state.lock().set_busy(busy);
     }
 }
 

@@ -16,9 +16,9 @@ use super::framing::Framing;
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
-use crate::process::Process;
 use crate::process::order::answer::Native;
 use crate::process::order::{answer, replay};
+use crate::process::{Process, Signal, deliver};
 use crate::sys::chance::{outside, paths};
 use crate::sys::{environment, errno, file, spawn};
 use crate::term::atom::MAX_ATOM_CHARS;
@@ -358,6 +358,17 @@ pub(crate) fn create(owner: Pid, name: &[u8]) -> Option<Arc<Port>> {
     let port = insert(State::new(owner, name.to_vec())).ok()?;
     port.traced().opened(owner, name);
     Some(port)
+}
+
+/// A port that a driver opens for `owner`, linked to it, with a driver of its own. `None` where there are as many as may be.
+pub(super) fn create_driven(owner: Pid, name: &[u8], driver: Box<dyn Driver>) -> Option<PortId> {
+    let mut state = State::new(owner, name.to_vec());
+    state.driver = Some(driver);
+    state.links.insert(owner.into());
+    let port = insert(state).ok()?;
+    port.traced().opened(owner, name);
+    deliver(owner, Signal::Link { from: port.peer() });
+    Some(port.id)
 }
 
 /// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::driver::{Context, Driver, End};
 use super::open::Error;
+use crate::sched::timers;
 use crate::sys::chance::paths;
 
 /// Bytes that are written at once: eight of C's `BUFSIZ`.
@@ -213,7 +214,7 @@ impl Driver for TraceFile {
     fn start(&mut self, port: &mut Context<'_>) {
         let wrap = self.wrap.as_ref().filter(|wrap| wrap.time_ms > 0);
         if let Some(wrap) = wrap {
-            port.call_after(wrap.time_ms.into());
+            port.set_timer(Some(timers::deadline_after(wrap.time_ms.into())));
         }
     }
 
@@ -221,7 +222,12 @@ impl Driver for TraceFile {
         Ok(self.put_piece(&data)?)
     }
 
-    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, End>> {
+    fn control(
+        &mut self,
+        _port: &mut Context<'_>,
+        command: u32,
+        _data: &[u8],
+    ) -> Option<Result<Vec<u8>, End>> {
         let flush = || Ok(self.flush().map(|()| vec![0])?);
         (command == u32::from(b'f')).then(flush)
     }
@@ -242,8 +248,13 @@ impl Drop for TraceFile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::driver::Alone;
     use super::*;
     use crate::sys::chance::names::own_pid;
+
+    fn control(file: &mut TraceFile, command: u8) -> Option<Result<Vec<u8>, End>> {
+        Alone::new().with(|port| file.control(port, command.into(), &[]))
+    }
 
     #[test]
     fn commands() {
@@ -313,10 +324,10 @@ mod tests {
         let mut file = open(&dir, "");
         file.put_piece(b"abc").unwrap();
         assert_eq!(files(&dir), [("t".to_owned(), 0)]);
-        assert!(matches!(file.control(b'f'.into()), Some(Ok(ok)) if ok == [0]));
+        assert!(matches!(control(&mut file, b'f'), Some(Ok(ok)) if ok == [0]));
         let written = std::fs::read(dir.file()).unwrap();
         assert_eq!(written, b"\0\0\0\0\x03abc");
-        assert!(file.control(b'p'.into()).is_none());
+        assert!(control(&mut file, b'p').is_none());
         file.put_piece(&vec![7; 3 * BUFFER_BYTES]).unwrap();
         file.put_piece(b"end").unwrap();
         drop(file);

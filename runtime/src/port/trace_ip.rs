@@ -158,7 +158,12 @@ impl Driver for TraceIp {
         Ok(())
     }
 
-    fn control(&mut self, command: u32) -> Option<Result<Vec<u8>, End>> {
+    fn control(
+        &mut self,
+        _port: &mut Context<'_>,
+        command: u32,
+        _data: &[u8],
+    ) -> Option<Result<Vec<u8>, End>> {
         let [high, low] = self.port.to_be_bytes();
         (command == u32::from(b'p')).then(|| Ok(vec![0, high, low]))
     }
@@ -274,6 +279,7 @@ mod tests {
         let mut client = connect(&mut ip, &port);
         put(&mut ip, &port, "b");
         assert_eq!(read(&mut client, 6), b"\0\0\0\0\x01b");
-        assert!(matches!(ip.control(b'p'.into()), Some(Ok(port)) if port.len() == 3));
+        let answer = port.with(|port| ip.control(port, b'p'.into(), &[]));
+        assert!(matches!(answer, Some(Ok(port)) if port.len() == 3));
     }
 }

@@ -5,4 +5,5 @@ pub(crate) mod file_name;
 pub(crate) mod iolist;
 pub(crate) mod map;
 pub(crate) mod number;
+pub(crate) mod packet;
 pub(crate) mod timestamp;

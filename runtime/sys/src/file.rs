@@ -44,6 +44,16 @@ pub fn standard(fd: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
+/// Another descriptor of what `fd` is.
+///
+/// # Errors
+/// What `dup` reports.
+pub fn duplicate(fd: RawFd) -> Result<OwnedFd, rustix::io::Errno> {
+    // SAFETY: F1: used for this call; a number that is not open is an error.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::io::fcntl_dupfd_cloexec(fd, 0)
+}
+
 /// Reads from a descriptor that the caller knows by its number; gives what was read.
 ///
 /// # Errors

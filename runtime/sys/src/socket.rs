@@ -16,6 +16,7 @@ pub mod messages;
 pub mod names;
 pub mod namespace;
 pub mod protocols;
+pub mod resolve;
 pub mod services;
 
 use std::io::IoSlice;
@@ -254,21 +255,21 @@ pub fn send_to(
     rustix::net::sendto(fd, bytes, flags, &address.0)
 }
 
-/// Receives bytes and the address that they are from.
+/// Receives a datagram into the room of `bytes`, which are empty, and the address that it is from.
 ///
 /// # Errors
 /// The system's.
 pub fn receive_from(
     fd: impl AsFd,
-    space: &mut [MaybeUninit<u8>],
+    bytes: &mut Vec<u8>,
     flags: RecvFlags,
-) -> Result<(usize, Option<Address>), Errno> {
-    let ((filled, _), length, from) = rustix::net::recvfrom(fd, space, flags)?;
-    debug_assert!(
-        filled.len() <= length,
-        "a datagram may be longer than its room"
-    );
-    Ok((filled.len(), from.map(Address)))
+) -> Result<Option<Address>, Errno> {
+    let room = bytes.spare_capacity_mut();
+    let ((filled, _), _, from) = rustix::net::recvfrom(fd, room, flags)?;
+    let received = filled.len();
+    // SAFETY: SK2: so many are filled.
+    unsafe { bytes.set_len(received) };
+    Ok(from.map(Address))
 }
 
 /// Sends bytes, to an address if one is given, with control messages.
@@ -295,31 +296,45 @@ pub fn send_message(
     result(sent)
 }
 
+/// Receives at most so many bytes behind those that are there, as far as there is room; how many.
+///
+/// # Errors
+/// The system's.
+pub fn receive_behind(fd: impl AsFd, bytes: &mut Vec<u8>, limit: usize) -> Result<usize, Errno> {
+    let length = bytes.len();
+    let room = bytes.spare_capacity_mut();
+    let room_bytes = room.len().min(limit);
+    let (filled, _) = rustix::net::recv(fd, &mut room[..room_bytes], RecvFlags::empty())?.0;
+    let received = filled.len();
+    // SAFETY: SK2: so many behind the others are filled.
+    unsafe { bytes.set_len(length + received) };
+    Ok(received)
+}
+
 /// What was received.
 #[derive(Debug)]
 pub struct Received {
-    /// Bytes of it.
-    pub bytes: usize,
     /// From where, if that is known.
     pub from: Option<Address>,
     /// `MSG_TRUNC` and the like.
     pub flags: i32,
 }
 
-/// Receives bytes, the address that they are from, and control messages.
+/// Receives bytes into the room of `bytes`, which are empty, the address that they are from, and control messages.
 ///
 /// # Errors
 /// The system's.
 pub fn receive_message(
     fd: impl AsFd,
-    space: &mut [MaybeUninit<u8>],
+    bytes: &mut Vec<u8>,
     control: &mut Control,
     flags: i32,
 ) -> Result<Received, Errno> {
+    let room = bytes.spare_capacity_mut();
     let mut storage = MaybeUninit::<SocketAddrStorage>::zeroed();
     let mut part = libc::iovec {
-        iov_base: space.as_mut_ptr().cast(),
-        iov_len: space.len(),
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
     };
     let mut header = empty_header();
     header.msg_name = storage.as_mut_ptr().cast();
@@ -329,13 +344,14 @@ pub fn receive_message(
     control.lend_to(&mut header);
     // SAFETY: SK1: all that the header names is as long as it says, and outlives the call.
     let received = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut header, flags) };
-    let bytes = result(received)?;
+    let received = result(received)?;
+    // SAFETY: SK2: so many are filled.
+    unsafe { bytes.set_len(received) };
     control.take_from(&header);
     let length = header.msg_namelen;
     // SAFETY: SK2: so much of it is filled, and the rest is zero.
     let from = (length >= 2).then(|| Address(unsafe { SocketAddrAny::new(storage, length) }));
     Ok(Received {
-        bytes,
         from,
         flags: header.msg_flags,
     })

@@ -239,8 +239,7 @@ impl<'p> Asked<'p> {
         let fd = state.fd().ok_or(Errno::BADF)?;
         let mut headers = vec![0; control];
         let (data, n, received) = binary_of(self.p, room, |space| {
-            let received = messages::receive(fd, space, &mut headers, self.flags)?;
-            Ok((received.bytes, received))
+            messages::receive(fd, space, &mut headers, self.flags)
         })?;
         Ok((self.message_term(data, &headers, &received), n))
     }

@@ -31,6 +31,17 @@ pub fn told_pid() -> u32 {
     }
 }
 
+/// The name of this machine, for programs: the same one in every virtual run.
+#[must_use]
+pub fn host_name() -> Vec<u8> {
+    match form() {
+        Chance::Live | Chance::Linked { .. } => {
+            rustix::system::uname().nodename().to_bytes().to_vec()
+        }
+        Chance::Virtual { .. } => b"localhost".to_vec(),
+    }
+}
+
 /// What tells a thing from others, to programs: its address, or where addresses are not told a number in order of
 /// the first question. `number` is the thing's own, 0 until then.
 pub fn told_address(address: usize, number: &AtomicU32) -> usize {

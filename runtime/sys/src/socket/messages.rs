@@ -37,7 +37,7 @@ pub fn send(
     result(sent)
 }
 
-/// Receives a message, and its control messages in `control`, which is cut to what they take.
+/// Receives a message, and its control messages in `control`, which is cut to what they take; how many bytes it has.
 ///
 /// # Errors
 /// The system's.
@@ -46,7 +46,7 @@ pub fn receive(
     space: &mut [u8],
     control: &mut Vec<u8>,
     flags: i32,
-) -> Result<Received, Errno> {
+) -> Result<(usize, Received), Errno> {
     let mut storage = MaybeUninit::<SocketAddrStorage>::zeroed();
     let mut part = libc::iovec {
         iov_base: space.as_mut_ptr().cast(),
@@ -66,11 +66,8 @@ pub fn receive(
     let length = header.msg_namelen;
     // SAFETY: SK2: so much of it is filled, and the rest is zero.
     let from = (length >= 2).then(|| Address(unsafe { SocketAddrAny::new(storage, length) }));
-    Ok(Received {
-        bytes,
-        from,
-        flags: header.msg_flags,
-    })
+    let flags = header.msg_flags;
+    Ok((bytes, Received { from, flags }))
 }
 
 /// Bytes of `struct ifreq`: a name in 16, and a union.

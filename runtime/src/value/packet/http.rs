@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Length, Limits, Packet};
+use super::{Length, Limits, Line, Packet, Parsed};
 use crate::term::{Atom, Term, am};
 
 /// Headers that are known by their number, the first one by 1, and given as atoms.
@@ -163,39 +163,39 @@ impl<'a> Cursor<'a> {
 }
 
 /// Builds what is in a line.
-struct Builder<'a, 'p> {
-    packet: &'a Packet<'p>,
+struct Builder<'a, 'h> {
+    packet: &'a Packet<'a, 'h>,
     line: &'a [u8],
     binary: bool,
 }
 
-impl<'p> Builder<'_, 'p> {
+impl<'h> Builder<'_, 'h> {
     /// Text of the line.
-    fn text(&self, range: Range<usize>) -> Term<'p> {
+    fn text(&self, range: Range<usize>) -> Term<'h> {
         if self.binary {
-            self.packet.part(range.start, range.end)
+            self.packet.part(range)
         } else {
             self.own_text(&self.line[range])
         }
     }
 
     /// Text that does not stand so in the line.
-    fn own_text(&self, text: &[u8]) -> Term<'p> {
+    fn own_text(&self, text: &[u8]) -> Term<'h> {
         if self.binary {
-            return self.packet.p.binary(text);
+            return self.packet.heap.binary(text);
         }
         text.iter().rev().fold(Term::NIL, |rest, byte| {
-            self.packet.p.cons(Term::small((*byte).into()), rest)
+            self.packet.heap.cons(Term::small((*byte).into()), rest)
         })
     }
 
-    fn version(&self, (major, minor): (i64, i64)) -> Term<'p> {
+    fn version(&self, (major, minor): (i64, i64)) -> Term<'h> {
         self.packet
-            .p
+            .heap
             .tuple(&[Term::small(major), Term::small(minor)])
     }
 
-    fn response(&self, mut line: Cursor<'_>) -> Option<Term<'p>> {
+    fn response(&self, mut line: Cursor<'_>) -> Option<Term<'h>> {
         let version = line.version()?;
         if line.spaces() == 0 {
             return None;
@@ -204,7 +204,7 @@ impl<'p> Builder<'_, 'p> {
         if line.spaces() == 0 && !line.rest().is_empty() {
             return None;
         }
-        Some(self.packet.p.tuple(&[
+        Some(self.packet.heap.tuple(&[
             am::http_response.term(),
             self.version(version),
             Term::small(status),
@@ -212,7 +212,7 @@ impl<'p> Builder<'_, 'p> {
         ]))
     }
 
-    fn request(&self, mut line: Cursor<'_>) -> Option<Term<'p>> {
+    fn request(&self, mut line: Cursor<'_>) -> Option<Term<'h>> {
         let method = line.skip(is_token);
         if method.is_empty() || line.spaces() == 0 {
             return None;
@@ -237,7 +237,7 @@ impl<'p> Builder<'_, 'p> {
             Some(known) => Atom::new(known).term(),
             None => self.text(method),
         };
-        Some(self.packet.p.tuple(&[
+        Some(self.packet.heap.tuple(&[
             am::http_request.term(),
             method,
             self.uri(uri),
@@ -245,8 +245,8 @@ impl<'p> Builder<'_, 'p> {
         ]))
     }
 
-    fn uri(&self, range: Range<usize>) -> Term<'p> {
-        let p = self.packet.p;
+    fn uri(&self, range: Range<usize>) -> Term<'h> {
+        let p = self.packet.heap;
         let uri = &self.line[range.clone()];
         let starts = |scheme: &[u8]| {
             uri.len() >= scheme.len() && uri[..scheme.len()].eq_ignore_ascii_case(scheme)
@@ -270,7 +270,7 @@ impl<'p> Builder<'_, 'p> {
     }
 
     /// `{absoluteURI, Scheme, Host, Port, Path}`.
-    fn absolute(&self, scheme: Atom, range: Range<usize>) -> Term<'p> {
+    fn absolute(&self, scheme: Atom, range: Range<usize>) -> Term<'h> {
         let uri = &self.line[range.clone()];
         let slash = uri.iter().position(|byte| *byte == b'/');
         let (place, path) = match slash {
@@ -300,7 +300,7 @@ impl<'p> Builder<'_, 'p> {
         } else {
             Term::small(port)
         };
-        self.packet.p.tuple(&[
+        self.packet.heap.tuple(&[
             am::absoluteURI.term(),
             scheme.term(),
             self.text(range.start..range.start + host),
@@ -309,7 +309,7 @@ impl<'p> Builder<'_, 'p> {
         ])
     }
 
-    fn header(&self, mut line: Cursor<'_>) -> Option<Term<'p>> {
+    fn header(&self, mut line: Cursor<'_>) -> Option<Term<'h>> {
         let name = line.skip(is_token);
         line.tag(b":")?;
         line.spaces();
@@ -323,7 +323,7 @@ impl<'p> Builder<'_, 'p> {
                 None => (0, self.own_text(&text)),
             }
         };
-        Some(self.packet.p.tuple(&[
+        Some(self.packet.heap.tuple(&[
             am::http_header.term(),
             Term::small(number as i64),
             shown,
@@ -349,13 +349,9 @@ fn capitalized(name: &[u8]) -> Vec<u8> {
     letters.collect()
 }
 
-/// What is in `packet`, which is the first bytes of its binary.
-pub(super) fn parse<'p>(
-    packet: &Packet<'p>,
-    bytes: &[u8],
-    headers: bool,
-    binary: bool,
-) -> Term<'p> {
+/// What is in a packet.
+pub(super) fn parse<'h>(packet: &Packet<'_, 'h>, headers: bool, binary: bool) -> Parsed<'h> {
+    let bytes = packet.bytes;
     let end = match bytes {
         [.., b'\r', _] => bytes.len() - 2,
         [.., b'\n'] => bytes.len() - 1,
@@ -370,17 +366,24 @@ pub(super) fn parse<'p>(
         line: &bytes[..end],
         at: 0,
     };
-    let found = if headers && end == 0 {
-        Some(am::http_eoh.term())
+    let (found, is) = if headers && end == 0 {
+        (Some(am::http_eoh.term()), Line::End)
     } else if headers {
-        builder.header(line)
+        (builder.header(line), Line::Other)
     } else if line.tag(b"HTTP/").is_some() {
-        builder.response(line)
+        (builder.response(line), Line::Start)
     } else {
-        builder.request(line)
+        (builder.request(line), Line::Start)
     };
-    found.unwrap_or_else(|| {
-        let line = builder.text(0..bytes.len());
-        packet.p.tuple(&[am::http_error.term(), line])
-    })
+    match found {
+        Some(term) => Parsed { term, line: is },
+        None => {
+            let line = builder.text(0..bytes.len());
+            let term = packet.heap.tuple(&[am::http_error.term(), line]);
+            Parsed {
+                term,
+                line: Line::Other,
+            }
+        }
+    }
 }

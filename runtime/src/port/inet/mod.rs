@@ -1,0 +1,213 @@
+//! The drivers behind `gen_tcp`, `gen_udp` and `inet`: `tcp_inet` and `udp_inet`. Source: `inet_drv.c` and
+//! `prim_inet.erl`, OTP 29.
+//!
+//! A port is a socket. `prim_inet` asks for what is to be done with `port_control/3` ([`request`]), and is answered at
+//! once, or with a message `{inet_async, Port, Number, Answer}` when it has happened ([`Waiting`]). What is to be sent comes
+//! with `port_command/3`, and is answered with `{inet_reply, Port, Status, Tag}`.
+
+mod address;
+mod control;
+mod interfaces;
+mod messages;
+mod options;
+mod request;
+mod statistics;
+pub(super) mod tcp;
+pub(super) mod udp;
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use rustix::io::Errno;
+
+use super::driver::Context;
+use super::open::Error;
+use crate::process::order;
+use crate::process::refs::RefNumbers;
+use crate::sched::timers;
+use crate::sys::chance::poll::Interest;
+use crate::sys::errno;
+use crate::sys::socket::{Address, Socket};
+use crate::sys::stderr::complain;
+use crate::term::{Atom, Pid};
+use options::Settings;
+use statistics::Statistics;
+
+/// What a socket is, as `getstatus` tells it. Source: `INET_F_OPEN` and those behind it.
+mod status {
+    pub(super) const CLOSED: u32 = 0;
+    pub(super) const OPEN: u32 = 0x1;
+    pub(super) const ACTIVE: u32 = 0x4;
+    pub(super) const LISTEN: u32 = 0x8;
+    pub(super) const CONNECTING: u32 = 0x10;
+    pub(super) const ACCEPTING: u32 = 0x20;
+    pub(super) const BUSY: u32 = 0x80;
+    pub(super) const MANY_ACCEPT: u32 = 0x100;
+}
+
+/// A process that waits for `{inet_async, Port, Number, Answer}`.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    number: u16,
+    caller: Pid,
+    /// The port hears when it exits.
+    monitor: Option<RefNumbers>,
+}
+
+/// Whom an `{inet_reply, ...}` is for, and what is in it.
+#[derive(Debug)]
+struct Sender {
+    caller: Pid,
+    /// A term, in the external format.
+    tag: Vec<u8>,
+}
+
+/// What a socket of either driver has.
+struct Inet {
+    socket: Option<Socket>,
+    /// [`status`].
+    status: u32,
+    /// `AF_INET` and the like; -1 before it is opened.
+    family: i32,
+    /// `SOCK_STREAM` or `SOCK_DGRAM`; -1 before it is opened.
+    kind: i32,
+    settings: Settings,
+    statistics: Statistics,
+    /// What a process waits for: a connect, an accept or a receive. Each port has one at a time, or several accepts.
+    waiting: Option<Waiting>,
+    /// Of [`Waiting::number`].
+    last_number: u16,
+    /// Who has sent, until it is answered.
+    sender: Option<Sender>,
+    /// Where a datagram goes that names no other place.
+    remote: Option<Address>,
+    /// What `sockname` and `peername` are to answer.
+    told_name: Option<Address>,
+    told_peer: Option<Address>,
+    /// `ignorefd`: somebody else works with the descriptor, and what was watched then.
+    ignored: Option<Vec<Interest>>,
+}
+
+/// Is the order of the run recorded, or given? Sockets are in none of these yet.
+///
+/// # Errors
+/// `enotsup`, with a line that says why.
+fn refuse_in_orders() -> Result<(), Error> {
+    if order::is_asked() {
+        complain!("beamline: sockets are not in recordings of the order, replays and explorations");
+        return Err(Error::Os("enotsup"));
+    }
+    Ok(())
+}
+
+impl Inet {
+    fn new(settings: Settings) -> Inet {
+        Inet {
+            socket: None,
+            status: status::CLOSED,
+            family: -1,
+            kind: -1,
+            settings,
+            statistics: Statistics::default(),
+            waiting: None,
+            last_number: 0,
+            sender: None,
+            remote: None,
+            told_name: None,
+            told_peer: None,
+            ignored: None,
+        }
+    }
+
+    /// Has it all of these in its status?
+    fn is(&self, status: u32) -> bool {
+        self.status & status == status
+    }
+
+    fn is_open(&self) -> bool {
+        self.is(status::OPEN)
+    }
+
+    fn is_connected(&self) -> bool {
+        self.is(status::OPEN | status::ACTIVE)
+    }
+
+    /// The socket.
+    ///
+    /// # Errors
+    /// It is closed.
+    fn socket(&self) -> Result<&Socket, Errno> {
+        self.socket.as_ref().ok_or(Errno::BADF)
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        self.socket.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Has the driver called when the socket is ready.
+    fn watch(&mut self, port: &mut Context<'_>, interest: Interest) {
+        match (&mut self.ignored, &self.socket) {
+            (Some(held), Some(_)) => {
+                if !held.contains(&interest) {
+                    held.push(interest);
+                }
+            }
+            (None, Some(socket)) => port.watch(socket.as_raw_fd(), interest),
+            (_, None) => {}
+        }
+    }
+
+    fn unwatch(&self, port: &mut Context<'_>, interest: Interest) {
+        if let Some(fd) = self.fd() {
+            port.unwatch_for(fd, interest);
+        }
+    }
+
+    /// Closes the socket, but for one that was given: that is only not used any more.
+    fn close(&mut self, port: &mut Context<'_>) {
+        let Some(fd) = self.fd() else {
+            return;
+        };
+        port.unwatch(fd);
+        if self.socket.as_ref().is_some_and(|socket| !socket.is_lent()) {
+            self.socket = None;
+            self.status = status::CLOSED;
+        }
+    }
+
+    /// A number for the next message, and whom it is for.
+    fn next_waiting(&mut self, caller: Pid, monitor: Option<RefNumbers>) -> Waiting {
+        self.last_number = self.last_number.wrapping_add(1);
+        Waiting {
+            number: self.last_number,
+            caller,
+            monitor,
+        }
+    }
+
+    /// Notes that `caller` waits: the number of its message. `None` where somebody waits already.
+    fn wait(&mut self, caller: Pid, monitor: Option<RefNumbers>) -> Option<u16> {
+        if self.waiting.is_some() {
+            return None;
+        }
+        let waiting = self.next_waiting(caller, monitor);
+        self.waiting = Some(waiting);
+        Some(waiting.number)
+    }
+}
+
+/// The name of an error, as an atom.
+fn error_atom(error: Errno) -> Atom {
+    Atom::new(errno::errno_name(error.raw_os_error()))
+}
+
+/// A time to wait, as `prim_inet` sends it.
+fn deadline(milliseconds: u32) -> Option<u64> {
+    (milliseconds != u32::MAX).then(|| timers::deadline_after(milliseconds.into()))
+}
+
+/// The term that an answer to a sender holds, and where the data is behind it.
+fn sender_tag(data: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (length, rest) = request::take_u16(data).ok()?;
+    let tag = rest.get(..length.into())?;
+    Some((tag.to_vec(), 2 + tag.len()))
+}

@@ -1,0 +1,328 @@
+//! What is to be sent. Source: `tcp_sendv()`, `tcp_inet_output()`.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use smallvec::SmallVec;
+
+use super::super::{error_atom, status};
+use super::{Due, Tcp, after};
+use crate::port::driver::{Context, End};
+use crate::sys::chance::poll::{self, Interest};
+use crate::term::am;
+use crate::value::packet::Type;
+
+/// Pieces that are sent by one call.
+const MAX_PIECES: usize = 64;
+
+/// Bytes that are to be sent: those from `start` on.
+#[derive(Debug)]
+pub(super) struct Piece {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Piece {
+    /// The bytes behind `start`, with `head` before them.
+    fn new(mut bytes: Vec<u8>, start: usize, head: &[u8]) -> Piece {
+        match start.checked_sub(head.len()) {
+            Some(at) => {
+                bytes[at..start].copy_from_slice(head);
+                Piece { bytes, start: at }
+            }
+            None => {
+                bytes.splice(..start, head.iter().copied());
+                Piece { bytes, start: 0 }
+            }
+        }
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+/// Bytes that are not sent yet, in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+}
+
+impl Output {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Output::default();
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.bytes += piece.rest().len();
+        if !piece.rest().is_empty() {
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// The first bytes, at most `limit`, as the system takes them.
+    fn slices(&self, limit: usize) -> SmallVec<[IoSlice<'_>; MAX_PIECES]> {
+        let mut slices = SmallVec::new();
+        let mut left = limit;
+        for piece in self.pieces.iter().take(MAX_PIECES) {
+            let bytes = piece.rest();
+            let bytes = &bytes[..bytes.len().min(left)];
+            left -= bytes.len();
+            slices.push(IoSlice::new(bytes));
+            if left == 0 {
+                break;
+            }
+        }
+        slices
+    }
+
+    /// Sends as many of the first `limit` bytes as the system takes now: how many.
+    pub(super) fn send(&mut self, fd: impl AsFd, limit: usize) -> Result<usize, Errno> {
+        let sent = send_slices(fd, &self.slices(limit))?;
+        self.drop_first(sent);
+        Ok(sent)
+    }
+
+    /// So many bytes are sent.
+    fn drop_first(&mut self, mut bytes: usize) {
+        self.bytes -= bytes;
+        while let Some(first) = self.pieces.front_mut() {
+            let sent = bytes.min(first.rest().len());
+            first.start += sent;
+            bytes -= sent;
+            if !first.rest().is_empty() {
+                break;
+            }
+            self.pieces.pop_front();
+        }
+    }
+}
+
+/// Sends without a signal where nobody reads any more.
+fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    sendmsg(
+        fd,
+        slices,
+        &mut SendAncillaryBuffer::default(),
+        SendFlags::NOSIGNAL,
+    )
+}
+
+/// The head of a packet of this length.
+fn head(kind: Type, length: usize) -> SmallVec<[u8; 4]> {
+    let bytes = (length as u32).to_be_bytes();
+    match kind {
+        Type::Length(head) => SmallVec::from_slice(&bytes[4 - head..]),
+        _ => SmallVec::new(),
+    }
+}
+
+impl Tcp {
+    /// Sends what is in `data` behind `start`, and answers the sender, or will.
+    pub(super) fn send(&mut self, port: &mut Context<'_>, data: Vec<u8>, start: usize) {
+        if !self.inet.is_connected() {
+            return self.refuse_send(port);
+        }
+        if self.pending_shutdown.is_some() {
+            return self.send_failed(port, Errno::PIPE);
+        }
+        let head = head(self.inet.settings.packet, data.len() - start);
+        let piece = Piece::new(data, start, &head);
+        self.inet.statistics.count_sent(piece.rest().len());
+        if self.sendfile.is_some() || !self.output.is_empty() {
+            return self.queue(port, piece);
+        }
+        if piece.rest().is_empty() {
+            return self.inet.reply_ok(port);
+        }
+        let mut sent = 0;
+        if self.inet.settings.delay_send && self.inet.ignored.is_none() {
+            self.set_due(port, after(0), Due::DelayedSend);
+        } else if self.inet.ignored.is_none() {
+            match self
+                .inet
+                .socket()
+                .and_then(|fd| send_slices(fd, &[IoSlice::new(piece.rest())]))
+            {
+                Ok(n) => sent = n,
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return self.send_error(port, error),
+            }
+        }
+        if sent < piece.rest().len() {
+            self.output.push(piece);
+            self.output.drop_first(sent);
+            if !self.inet.settings.delay_send {
+                self.inet.watch(port, Interest::Write);
+            }
+        }
+        self.inet.reply_ok(port);
+    }
+
+    /// Not connected any more, or never.
+    fn refuse_send(&mut self, port: &Context<'_>) {
+        if !std::mem::take(&mut self.ended.for_send) {
+            self.inet.reply_errno(port, Errno::NOTCONN);
+        } else if self.ended.is_reset {
+            self.inet.reply_errno(port, Errno::CONNRESET);
+        } else {
+            self.inet.reply_error(port, am::closed);
+        }
+    }
+
+    /// Queues bytes behind others. Where there are too many the sender waits.
+    fn queue(&mut self, port: &mut Context<'_>, piece: Piece) {
+        self.output.push(piece);
+        if self.output.bytes() < self.inet.settings.high {
+            return self.inet.reply_ok(port);
+        }
+        match self.inet.settings.send_timeout {
+            0 => self.inet.reply_error(port, am::timeout),
+            timeout => {
+                self.set_busy(port, true);
+                if timeout != u32::MAX {
+                    self.set_due(port, after(timeout), Due::Send);
+                }
+            }
+        }
+    }
+
+    /// A sender has waited too long.
+    pub(super) fn send_timed_out(&mut self, port: &mut Context<'_>) {
+        self.set_busy(port, false);
+        self.inet.reply_error(port, am::timeout);
+        if !self.inet.settings.send_timeout_close {
+            return;
+        }
+        if !self.inet.settings.is_active() {
+            return self.close(port);
+        }
+        self.tell_closed(port);
+        if self.inet.settings.exit_on_close {
+            self.exit(port, End::Normal);
+        } else {
+            self.close(port);
+        }
+    }
+
+    /// There is room for bytes that wait to be sent.
+    pub(super) fn write(&mut self, port: &mut Context<'_>) {
+        if self.sendfile.is_some() {
+            return self.write_file(port);
+        }
+        while !self.output.is_empty() {
+            let Ok(socket) = self.inet.socket() else {
+                return;
+            };
+            match self.output.send(socket, usize::MAX) {
+                Ok(_) => self.go_on_if_low(port),
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    return self.inet.watch(port, Interest::Write);
+                }
+                Err(error) => return self.send_error(port, error),
+            }
+        }
+        self.all_sent(port);
+    }
+
+    /// Senders that wait go on, where few enough bytes are left.
+    pub(super) fn go_on_if_low(&mut self, port: &mut Context<'_>) {
+        if self.output.bytes() <= self.inet.settings.low && self.is_busy() {
+            self.set_busy(port, false);
+            self.cancel_due(port, Due::Send);
+            self.inet.reply_ok(port);
+        }
+    }
+
+    /// Nothing waits to be sent any more.
+    pub(super) fn all_sent(&mut self, port: &mut Context<'_>) {
+        self.inet.unwatch(port, Interest::Write);
+        let id = port.term();
+        for pid in std::mem::take(&mut self.subscribers) {
+            port.tell(pid, |heap| heap.tuple(&[am::empty_out_q.term(), id]));
+        }
+        let Some(how) = self.pending_shutdown.take() else {
+            return;
+        };
+        match self
+            .inet
+            .socket()
+            .and_then(|fd| rustix::net::shutdown(fd, how))
+        {
+            Ok(()) => self.is_write_shut = true,
+            Err(error) => self.send_failed(port, error),
+        }
+    }
+
+    /// Sends all that waits, before the machine ends.
+    pub(super) fn write_all(&mut self) {
+        while !self.output.is_empty()
+            && let Ok(socket) = self.inet.socket()
+        {
+            match self.output.send(socket, usize::MAX) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => poll::wait_writable(socket.as_raw_fd()),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Sending has failed.
+    pub(super) fn send_error(&mut self, port: &mut Context<'_>, error: Errno) {
+        let is_reset = error == Errno::PIPE && !self.is_write_shut;
+        let error = if is_reset { Errno::CONNRESET } else { error };
+        self.send_failed(port, error);
+    }
+
+    /// The connection is lost for who sends.
+    pub(super) fn send_failed(&mut self, port: &mut Context<'_>, error: Errno) {
+        let shows_reset = error == Errno::CONNRESET && self.inet.settings.show_econnreset;
+        if self.is_busy() {
+            self.cancel_due(port, Due::Send);
+            self.set_busy(port, false);
+        }
+        let reason = if shows_reset {
+            error_atom(error)
+        } else {
+            am::closed
+        };
+        if self.inet.settings.is_active() {
+            if shows_reset {
+                Tcp::tell_error(port, error);
+            }
+            self.tell_closed(port);
+            if self.sendfile.is_none() {
+                self.inet.reply_error(port, reason);
+            }
+            if self.inet.settings.exit_on_close {
+                self.exit(port, End::Normal);
+            } else {
+                self.close(port);
+            }
+            return;
+        }
+        self.end_waits(port);
+        if self.inet.sender.is_none() {
+            // Nobody sends now: the next one is told.
+            self.ended.for_send = true;
+        } else if self.sendfile.is_none() {
+            self.inet.reply_error(port, reason);
+        }
+        self.close(port);
+        self.ended.for_receive = true;
+        self.ended.is_reset |= shows_reset;
+        debug_assert!(!self.inet.is(status::ACTIVE) || self.inet.fd().is_some());
+    }
+}
