@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 
 use super::prim_socket::address;
-use super::prim_socket::names::{DOMAINS, Row, get, int, map, name_of, number_of, type_name};
+use super::prim_socket::names::{
+    DOMAINS, Row, characters, get, int, map, name_of, number_of, type_name,
+};
 use super::{atom, error, ok, posix_error};
 use crate::bif::{BifResult, Raise, badarg, bifs};
 use crate::heap::Heap;
@@ -19,7 +21,6 @@ use crate::sys::socket::interfaces::{self, Interface};
 use crate::sys::socket::resolve::{self, Hints, NotFound, Place};
 use crate::sys::socket::{Address, names, namespace, services};
 use crate::term::{Term, am};
-use crate::value::iolist;
 
 bifs! {
     bif prim_net:"nif_info"/0 => nif_info_0, answer;
@@ -132,11 +133,7 @@ fn nif_getnameinfo_2<'p>(p: &'p Process, [address, list]: [Term<'p>; 2]) -> BifR
 
 /// A list of characters as the C library takes it.
 fn c_text(list: Term<'_>) -> Option<CString> {
-    if list.is_nil() {
-        return Some(CString::default());
-    }
-    list.as_cons()?;
-    CString::new(iolist::to_vec(list).ok()?).ok()
+    CString::new(characters(list)?).ok()
 }
 
 /// The same, or nothing for `undefined`.
@@ -230,7 +227,7 @@ fn nif_getifaddrs_1<'p>(p: &'p Process, [extra]: [Term<'p>; 1]) -> BifResult<'p>
         return Err(badarg().into());
     }
     outside::take(|| "interfaces".to_owned());
-    let path = get(extra, "netns").map(|path| iolist::to_vec(path).map_err(|_| badarg()));
+    let path = get(extra, "netns").map(|path| characters(path).ok_or_else(badarg));
     let all = match path.transpose()? {
         None => interfaces::all(),
         Some(path) => namespace::within(&path, interfaces::all),

@@ -13,7 +13,6 @@ use crate::process::Process;
 use crate::sys::socket::messages::{self, REQUEST_BYTES};
 use crate::term::Term;
 use crate::term::atom::atom;
-use crate::value::iolist;
 
 /// What a request takes and gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,10 +270,7 @@ pub(super) fn nif_ioctl_2<'p>(p: &'p Process, [socket, code]: [Term<'p>; 2]) -> 
 
 /// A request about the interface of this name.
 fn about_interface(name: Term<'_>) -> Option<[u8; REQUEST_BYTES]> {
-    let bytes = match name.is_nil() {
-        true => Vec::new(),
-        false => name.as_cons().and_then(|_| iolist::to_vec(name).ok())?,
-    };
+    let bytes = names::characters(name)?;
     let mut request = [0; REQUEST_BYTES];
     let n = bytes.len().min(VALUE - 1);
     request[..n].copy_from_slice(&bytes[..n]);

@@ -158,6 +158,15 @@ pub(in crate::native) fn get<'p>(map: Term<'p>, key: &str) -> Option<Term<'p>> {
     map.as_map()?.get(atom(key))
 }
 
+/// The bytes of a list of characters; `None` where it is none.
+pub(in crate::native) fn characters(list: Term<'_>) -> Option<Vec<u8>> {
+    let bytes = list.list_iter().map(|character| {
+        let character = character.ok()?.as_small()?;
+        u8::try_from(character).ok()
+    });
+    bytes.collect()
+}
+
 /// `{invalid, What}`: an argument is wrong, and `prim_socket` says which.
 pub(super) fn invalid<'p>(p: &'p Heap, what: Term<'p>) -> Term<'p> {
     p.tuple(&[am::invalid.term(), what])

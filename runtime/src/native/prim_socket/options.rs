@@ -20,7 +20,6 @@ use crate::process::Process;
 use crate::sys::socket;
 use crate::term::atom::atom;
 use crate::term::{Term, am};
-use crate::value::iolist;
 
 /// The longest name of an interface, with its end.
 const DEVICE_BYTES: usize = 16;
@@ -250,8 +249,7 @@ fn text_bytes(value: Term<'_>, room: usize) -> Option<Vec<u8>> {
         let end = bytes.iter().position(|byte| *byte == 0);
         return Some(bytes[..end.unwrap_or(bytes.len()).min(room - 1)].to_vec());
     }
-    let bytes = value.as_cons().and_then(|_| iolist::to_vec(value).ok())?;
-    (bytes.len() < room).then_some(bytes)
+    names::characters(value).filter(|bytes| bytes.len() < room)
 }
 
 /// The addresses of a value, by these keys, one behind the other.
