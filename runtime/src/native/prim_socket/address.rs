@@ -257,3 +257,82 @@ pub(in crate::native) fn encode_some<'p>(p: &'p Heap, address: Option<&Address>)
 pub(super) fn is_list(term: Term<'_>) -> bool {
     matches!(term.view(), View::Nil | View::Cons(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use crate::term::compare::eq_exact;
+
+    fn inet<'p>(p: &'p Process, port: i64, addr: Term<'p>) -> Term<'p> {
+        let family = ("family", atom("inet"));
+        map(p, &[family, ("port", p.integer(port)), ("addr", addr)])
+    }
+
+    fn local<'p>(p: &'p Process, path: &[u8]) -> Term<'p> {
+        map(p, &[("family", atom("local")), ("path", p.binary(path))])
+    }
+
+    #[test]
+    fn addresses_come_back_as_they_were_given() {
+        let p = &Process::new(233);
+        let inet6 = [
+            ("family", atom("inet6")),
+            ("port", Term::small(443)),
+            ("addr", inet6_term(p, &[0xfe; 16])),
+            ("flowinfo", Term::small(7)),
+            ("scope_id", Term::small(3)),
+        ];
+        let native = [("family", Term::small(38)), ("addr", p.binary(b"abc"))];
+        let all = [
+            inet(p, 65535, inet_term(p, &[192, 0, 2, 9])),
+            map(p, &inet6),
+            local(p, b"/tmp/a"),
+            local(p, b"\0abstract\0name"),
+            local(p, b""),
+            map(p, &native),
+        ];
+        for address in all {
+            let bytes = decode(address).expect("it is one");
+            let back = encode(p, bytes.bytes());
+            let (given, told) = (address.display(), back.display());
+            assert!(eq_exact(back, address), "{given} {told}");
+        }
+    }
+
+    #[test]
+    fn names_stand_for_addresses_and_what_is_none_is_refused() {
+        let p = &Process::new(233);
+        let bytes = |term| decode(term).map(|address| address.bytes()[4..8].to_vec());
+        let check = |name, expected: Option<[u8; 4]>| {
+            let address = inet(p, 1, atom(name));
+            assert_eq!(bytes(address), expected.map(|it| it.to_vec()), "{name}");
+        };
+        check("any", Some([0; 4]));
+        check("loopback", Some([127, 0, 0, 1]));
+        check("broadcast", Some([255; 4]));
+        check("nobody", None);
+        let short = p.tuple(&[Term::small(1)]);
+        let large = p.tuple(&[300, 0, 0, 1].map(Term::small));
+        for wrong in [inet(p, 1, short), inet(p, 1, large), local(p, &[b'x'; 108])] {
+            assert!(decode(wrong).is_none(), "{}", wrong.display());
+        }
+        assert!(decode(local(p, &[b'x'; 107])).is_some());
+        assert!(decode(atom("inet")).is_none());
+    }
+
+    #[test]
+    fn any_bytes_are_told() {
+        let p = &Process::new(233);
+        for length in 0..40 {
+            for family in 0..20u8 {
+                let mut bytes = vec![family; length];
+                if let Some(high) = bytes.get_mut(1) {
+                    *high = 0;
+                }
+                let told = encode(p, &bytes);
+                assert_eq!(told.as_map().is_some(), length >= FAMILY, "{bytes:?}");
+            }
+        }
+    }
+}

@@ -316,3 +316,82 @@ pub(super) fn decode(list: Term<'_>, room: usize) -> Option<Vec<u8>> {
     }
     Some(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use crate::term::compare::eq_exact;
+
+    fn header<'p>(p: &'p Process, level: &str, kind: &str, value: Term<'p>) -> Term<'p> {
+        let level = match level {
+            "socket" => names::socket(),
+            "ip" => Term::small(libc::SOL_IP.into()),
+            _ => Term::small(libc::SOL_IPV6.into()),
+        };
+        map(
+            p,
+            &[("level", level), ("type", atom(kind)), ("value", value)],
+        )
+    }
+
+    #[test]
+    fn values_come_back_as_they_were_given() {
+        let p = &Process::new(233);
+        let time = map(p, &[("sec", Term::small(5)), ("usec", Term::small(6))]);
+        let rows = [
+            ("ip", "ttl", Term::small(9)),
+            ("ipv6", "hoplimit", Term::small(-1)),
+            ("ipv6", "tclass", Term::small(32)),
+            ("ip", "tos", tos_term(p, 16)),
+            ("socket", "timestamp", time),
+        ];
+        for (level, kind, value) in rows {
+            let given = match kind {
+                "tos" => Term::small(16),
+                _ => value,
+            };
+            let list = p.list(&[header(p, level, kind, given)]);
+            let bytes = decode(list, 1024).expect("it is one");
+            let back = encode(p, &bytes).as_cons().expect("one came").head();
+            let back = get(back, "value").expect("it has a value");
+            assert!(eq_exact(back, value), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_or_has_no_room_is_refused() {
+        let p = &Process::new(233);
+        let one = header(p, "ip", "ttl", Term::small(9));
+        let rows = [
+            (p.list(&[header(p, "ip", "nothing", Term::small(1))]), 1024),
+            (p.list(&[header(p, "ip", "ttl", atom("far"))]), 1024),
+            (p.list(&[header(p, "ip", "pktinfo", Term::small(1))]), 1024),
+            (p.list(&[one]), 23),
+            (p.list(&[one, one]), 40),
+            (one, 1024),
+        ];
+        for (list, room) in rows {
+            assert!(decode(list, room).is_none(), "{}", list.display());
+        }
+        assert!(decode(p.list(&[one]), 24).is_some());
+    }
+
+    #[test]
+    fn any_bytes_are_told() {
+        let p = &Process::new(233);
+        let mut seed = 1u64;
+        let mut next = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            seed >> 56
+        };
+        for _ in 0..5000 {
+            let mut bytes: Vec<_> = (0..next() % 48).map(|_| next() as u8).collect();
+            // Lengths that are plausible come too.
+            if let Some(length) = bytes.get_mut(..8) {
+                length.copy_from_slice(&(next() % 64).to_ne_bytes());
+            }
+            assert!(encode(p, &bytes).list_iter().all(|it| it.is_ok()));
+        }
+    }
+}

@@ -113,6 +113,7 @@ impl Counts {
 
     /// A part of a write was written.
     pub(super) fn write_part(&mut self, bytes: usize) {
+        self.add(Count::WriteBytes, bytes as u64);
         self.written_so_far += bytes as u64;
     }
 

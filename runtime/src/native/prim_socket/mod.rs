@@ -4,8 +4,8 @@
 //! A call that would wait answers `select`, and its caller is sent `{'$socket', Socket, select, Reference}` when it may
 //! call again (`state.rs`). In a recorded run all answers are recorded, so a replay opens nothing.
 //!
-//! Differs: SCTP is not here. What a stream has taken of a write that is not complete is counted at once, and what a
-//! read has given is counted once.
+//! Differs: SCTP is not here. What a stream has taken of a write that is not complete is counted, what a read has given
+//! is counted once, and waits of reads are counted.
 
 pub(super) mod address;
 mod answers;
