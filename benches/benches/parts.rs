@@ -43,7 +43,7 @@ fn run(function: &str, rounds: u64) -> Pid {
     )
 }
 
-/// How long a process takes for so many rounds, its start and end included.
+/// How long a process takes for `rounds` rounds, its start and end included.
 fn timed(function: &str, rounds: u64) -> Duration {
     let start = chance::now();
     let pid = run(function, rounds);

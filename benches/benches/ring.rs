@@ -55,7 +55,7 @@ fn read(recording: &Recording) -> u64 {
     counts.expect("readable").into_iter().sum()
 }
 
-/// How long `threads` threads take for so many records each.
+/// How long `threads` threads take for `records` records each.
 fn together(path: &Path, threads: usize, records: u64) -> Duration {
     let ring = ring(path);
     let start = Barrier::new(threads + 1);

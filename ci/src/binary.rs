@@ -54,7 +54,7 @@ pub(crate) fn beamline_words(verb: &[&str], otp: &Path, command: &[&str]) -> Res
     words_of(&beamline()?, verb, otp, command)
 }
 
-/// The same of another `beamline` binary.
+/// The words of a command of another `beamline` binary.
 pub(crate) fn words_of(
     binary: &Path,
     verb: &[&str],

@@ -164,7 +164,7 @@ impl Runtime {
     }
 }
 
-/// A row slower than this against another build of Beamline is told, and so is such a geometric mean.
+/// A row slower than this against another build of Beamline is reported, and so is such a geometric mean.
 const ROW_AGAINST: f64 = 1.10;
 const MEAN_AGAINST: f64 = 1.03;
 

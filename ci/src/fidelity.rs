@@ -1,8 +1,9 @@
 //! `cargo xtask fidelity`: how true a profile's shares of own time are.
 //!
-//! What is true is told by `perf`, which looks at an undisturbed run some thousand times a second. The functions that it
-//! finds in compiled code are the reference: Beamline's own without any tracing, and OTP's. A profile of the same workload
-//! is held against them: with what tracing costs taken out, as it was measured, and of a recording. So is OTP's `tprof`.
+//! The truth comes from `perf`, which looks at an undisturbed run some thousand times a second. The functions that it
+//! finds in compiled code are the reference: Beamline's own without any tracing, and OTP's. A profile of the same
+//! workload is held against them: with what tracing costs taken out, as it was measured, and of a recording. So is
+//! OTP's `tprof`.
 //!
 //! A distance is half of the sum of all differences between the shares of functions: 0 where they are the same, 1 where
 //! nothing is in common. Native functions are left out on both sides, since `perf` sees there the runtime and not the

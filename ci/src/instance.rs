@@ -63,7 +63,7 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Watches `file`, which may stay as it is for so long.
+    /// Watches `file`, which may stay as it is for `limit`.
     pub(crate) fn new(file: &Path, limit: Duration) -> Self {
         Self {
             file: file.to_owned(),
@@ -85,8 +85,8 @@ impl Silence {
 }
 
 /// Runs instances one behind the other until one has written `end` as the last line of `out`, and gives the cases
-/// before it. `command` says how to start one when so many cases are done. A case that ends or hangs its instance is
-/// said to do so, and the next instance goes on behind it.
+/// before it. `command` says how to start an instance behind the cases that are done. A case that ends or hangs its
+/// instance is said to do so, and the next instance goes on behind it.
 pub(crate) fn run_to_end(
     out: &Path,
     limit: Duration,

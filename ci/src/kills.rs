@@ -25,7 +25,7 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// How a program is recorded, and who is killed.
+/// How a program is recorded, and which process is killed.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     is_streamed: bool,
@@ -62,7 +62,7 @@ const EVERY: usize = 256;
 /// Calls of a process, as numbers of the functions.
 type Calls = Vec<u8>;
 
-/// Kills so many programs.
+/// Kills as many programs as the options say.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let otp = fetch::otp()?.root;
     let beamline = binary::beamline()?;
@@ -205,7 +205,7 @@ fn check(dir: &Path, beamline: &Path, file: &Path, case: Case) -> Result<usize> 
     Ok(all)
 }
 
-/// The calls of one process, which had made so many at least.
+/// Checks the calls of one process, which had made `least` at least.
 fn check_one(calls: &[u8], least: usize, case: Case) -> Result<()> {
     let most = least + EVERY + 1;
     let truth = truth(most);

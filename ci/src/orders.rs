@@ -43,7 +43,7 @@ impl Options {
 /// An exploration of more orders says nothing.
 const ORDERS_MAX: &str = "20000";
 
-/// Explores so many programs.
+/// Explores as many programs as the options say.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let beamline = match &options.beamline {
         Some(file) => file.canonicalize().context("looking for the binary")?,

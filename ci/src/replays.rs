@@ -53,7 +53,7 @@ struct Program {
     arguments: Vec<String>,
 }
 
-/// Records and replays so many runs.
+/// Records and replays as many runs as the options say.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let otp = fetch::otp()?.root;
     let beamline = binary::beamline()?;

@@ -83,7 +83,7 @@ struct Held {
     function: String,
     truth: f64,
     sampled: f64,
-    /// One standard deviation of so many samples.
+    /// One standard deviation of the samples.
     deviation: f64,
     is_measured: bool,
 }

@@ -232,7 +232,7 @@ fn with_callees(text: &str) -> Result<Times> {
     Ok(times)
 }
 
-/// The same in a flame graph: the titles of its frames have microseconds.
+/// Microseconds in a flame graph, from the titles of its frames.
 fn drawn(svg: &str) -> Times {
     let mut times = Times::new();
     let titles = svg.split("<title>").skip(1);

@@ -393,7 +393,7 @@ const NAMED_BY_ERLANG: [&str; 4] = [
     "runtime/src/loader/load/transform/",
 ];
 
-/// What a function returns, as its signature says; nothing where it has none.
+/// What a function returns, as its signature says; `None` where it has none.
 fn returned(text: &str) -> Option<&str> {
     let mut depth = 0;
     let end = text.find(|c| {

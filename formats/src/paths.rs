@@ -26,7 +26,7 @@ pub const ROOT: u32 = u32::MAX;
 /// How many functions a path has at most, the mark of a cut not counted.
 pub const FRAMES_MAX: u32 = 512;
 
-/// Each time that a tree has grown by so many paths, new ones are cut at half as many functions.
+/// Each time that a tree has grown by this many paths, new ones are cut at half as many functions.
 const PATHS_UNTIL_CUT: u32 = 1 << 16;
 
 /// Where a tree that has this many paths cuts new ones. So a tree of `f` functions has at most some 600,000 paths, and
@@ -38,7 +38,7 @@ pub fn frames_max(paths: u32) -> u32 {
 
 /// What paths consist of: a function, or the mark behind which a path was cut.
 pub trait Frame: Copy + Eq + Hash {
-    /// The mark of a path that was cut at so many functions, which are a power of two.
+    /// The mark of a path that was cut at `frames` functions, which are a power of two.
     fn cut_at(frames: u32) -> Self;
 
     /// Whether it is a mark.

@@ -74,7 +74,7 @@ pub(crate) struct ReplayOf {
 /// The flags that erl reads behind all others.
 const LAST_FLAGS: &str = "ERL_ZFLAGS";
 
-/// The variable that has each emulator of a command run on so many schedulers.
+/// The variable that has each emulator of a command run on `count` schedulers.
 fn on_schedulers(count: u16) -> (String, String) {
     let others = std::env::var(LAST_FLAGS).unwrap_or_default();
     // The others may have an -extra, so they come last.

@@ -184,7 +184,7 @@ fn write_prefix(args: &Arguments, races: &Races, wanted: usize) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is told of races.
+/// What is printed of races.
 struct Told<'a> {
     races: &'a Races,
     sites: &'a Sites,
@@ -217,7 +217,7 @@ struct RaceJson<'a> {
 #[derive(Serialize)]
 struct AccessesJson<'a> {
     number: usize,
-    /// Nothing where it is not known what is accessed.
+    /// `None` where it is not known what is accessed.
     kind: Option<&'a str>,
     name: Option<&'a str>,
     part: Option<&'a str>,

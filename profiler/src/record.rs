@@ -540,7 +540,7 @@ fn told(errors: &[String]) -> ExitCode {
     ExitCode::from(u8::from(!errors.is_empty()))
 }
 
-/// The same of a recording of samples. A profile counts calls, so samples do not become one.
+/// Reports a recording of samples. A profile counts calls, so samples do not become one.
 fn report_samples(
     file: &Path,
     recording: &Recording,

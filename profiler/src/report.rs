@@ -44,7 +44,7 @@ pub(crate) fn stream(to: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> R
     done.map_err(|e| format!("standard output: {e}"))?
 }
 
-/// The same to any output. The outer error is one of writing.
+/// As [`stream`], to any output. The outer error is one of writing.
 fn stream_to(
     out: impl Write,
     to: impl FnOnce(&mut dyn Write) -> Result<(), String>,
@@ -346,7 +346,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The same of what is no text, and so not for a terminal. `what` says what it is.
+/// As [`write()`], for what is no text, and so not for a terminal. `what` says what it is.
 pub(crate) fn write_binary(
     path: &Path,
     what: &str,

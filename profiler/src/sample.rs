@@ -63,7 +63,7 @@ pub(crate) struct Looking {
 }
 
 impl Looking {
-    /// Begins to sample. Where threads are stopped and nobody has asked for that, the user is told.
+    /// Begins to sample. Where threads are stopped and nobody has asked for that, a line says so.
     pub(crate) fn start(&self, target: Target) -> Result<Sampler, String> {
         let threads = match self.threads {
             Which::Normal => Threads::Normal,

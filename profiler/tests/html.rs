@@ -49,13 +49,13 @@ impl Place {
         self.page_of_it()
     }
 
-    /// The same of requests with tokens.
+    /// The address of the page of a recording of requests with tokens.
     fn page_of_tokens(&self, requests: u64) -> String {
         record_tokens(&self.file("a.ring"), requests);
         self.page_of_it()
     }
 
-    /// The same of a race.
+    /// The address of the page of a recording of a race.
     fn page_of_race(&self) -> String {
         record_race(&self.file("a.ring"));
         self.page_of_it()

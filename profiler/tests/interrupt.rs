@@ -14,7 +14,7 @@ use place::{Place, WORK};
 /// Writes a file when it runs, and goes on.
 const GOES_ON: &str = "file:write_file(\"runs\", []), work:ever(0).";
 
-/// The same, and nobody hears that it is to end.
+/// As [`GOES_ON`], without a process that handles the request to end.
 const IS_DEAF: &str =
     "sys:suspend(erl_signal_server), file:write_file(\"runs\", []), work:ever(0).";
 

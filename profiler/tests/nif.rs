@@ -294,7 +294,7 @@ fn a_recording_tells_native_time_and_what_blocks_a_scheduler() {
     assert!(number(&block["longest_ns"]) >= 6 * MS);
     let caller = find(&block["callers"], "function", "times:blocks/0");
     assert_eq!(caller["times"], 3);
-    // Who runs on a dirty scheduler blocks none, whatever it takes.
+    // A process that runs on a dirty scheduler blocks none, whatever it takes.
     let blocks = report["blocks"].to_string();
     assert!(!blocks.contains("dirty_cpu") && !blocks.contains("dirty_io"));
     let kinds = [

@@ -105,7 +105,7 @@ fn tables_have_the_program_and_files_have_all() {
     assert_eq!(one.lines().count(), 8, "{one}");
     assert!(one.contains("functions more: see --top all)"), "{one}");
 
-    // Who has chosen functions sees them, wherever they are from.
+    // A user that has chosen functions sees them, wherever they are from.
     let (text, _, _) = tables(&place, &["--pattern", "lists:seq/2"], &["work.erl"]);
     assert!(
         text.contains("lists:seq/2") && !text.contains("out of scope"),

@@ -571,7 +571,7 @@ fn check_calls(recording: &Recording) -> u64 {
     records
 }
 
-/// Who is killed while a program is recorded.
+/// What is killed while a program is recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Killed {
     Program,

@@ -156,7 +156,7 @@ fn a_replay_stops_at_a_time_of_the_recorded_run() {
     record(&place);
     let stopped = stop(&place, "20ms");
     assert_eq!(stopped.status.code(), Some(0), "{}", errors(&stopped));
-    // Who is about to make a step then depends on the machine.
+    // Which process is about to make a step then depends on the machine.
     assert!(
         printed(&stopped).starts_with("stopped: p"),
         "{}",

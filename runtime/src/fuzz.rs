@@ -13,8 +13,8 @@ use crate::loader::load::prepare;
 use crate::term::Term;
 use crate::term::compare::eq_exact;
 
-/// A `.beam` file: it is refused, or can be printed and made ready to run. Its code is not run: who makes code by
-/// hand may crash the machine with it, as in ERTS.
+/// A `.beam` file: it is refused, or can be printed and made ready to run. Its code is not run: code made by hand may
+/// crash the machine, as in ERTS.
 pub fn beam_file(bytes: &[u8]) {
     hooks::install();
     match BeamModule::decode(bytes) {
@@ -65,7 +65,7 @@ pub fn external_term(bytes: &[u8]) {
     }
 }
 
-/// The same, with a pause after every few terms.
+/// As [`external_term`], with a pause after every few terms.
 fn in_steps<'h>(
     heap: &'h Heap,
     bytes: &[u8],

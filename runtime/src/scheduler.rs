@@ -85,7 +85,7 @@ struct Scheduler {
     may_leave: MayLeave,
     /// A dirty scheduler has got a call from it since it slept.
     has_handed_over: Cell<bool>,
-    /// Held while there is work, so that who is sent to is found without a fence each time.
+    /// Held while there is work, so that to find a receiver takes no fence each time.
     pinned: RefCell<Option<Guard>>,
     /// Time slices since what has been removed from tables was last collected.
     turns: Cell<u32>,

@@ -266,7 +266,7 @@ fn with_program(arguments: &[String]) -> Vec<String> {
 }
 
 impl Flags {
-    /// Those of an emulator without arguments, on so many processors.
+    /// The flags of an emulator without arguments, on `cores` processors.
     fn without_arguments(cores: usize) -> Flags {
         Flags {
             schedulers: cores,
@@ -515,7 +515,7 @@ fn preload(root: &Path) -> Result<(), StartError> {
         .collect();
     module::make_current(modules)
         .map_err(|names| StartError(format!("{} is loaded already", names[0])))?;
-    // Preloaded modules are told to load their native parts by `erl_init`, not by the loader.
+    // `erl_init`, not the loader, has preloaded modules load their native parts.
     for name in pending {
         module::finish_on_load(name, true)
             .map_err(|_| StartError(format!("{name} did not load")))?;

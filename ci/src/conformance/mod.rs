@@ -120,7 +120,8 @@ pub(crate) fn suites_of_gate() -> Result<Vec<String>> {
     Ok(names(&read("gate.txt")?))
 }
 
-/// Of the suites of the gate that are not in its core, `cargo xtask test` runs one of so many at each commit.
+/// The suites of the gate that are not in its core are in this many groups, of which `cargo xtask test` runs one at
+/// each commit.
 const TURNS: usize = 3;
 
 /// What `cargo xtask test` runs of the gate: its core, and of the others those whose turn it is at this commit.

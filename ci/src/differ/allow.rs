@@ -8,7 +8,7 @@ enum Allowance {
     Repeated,
     /// Which frames the trace has, and what is said of them: class and reason are the same.
     Trace,
-    /// What is told alone, as a list of that.
+    /// A single value there, as a list of that here.
     Listed,
     /// What stands behind this.
     Behind(&'static str),

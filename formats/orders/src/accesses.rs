@@ -107,7 +107,7 @@ impl Accesses {
         }
     }
 
-    /// A process has not made its own step that so many came before.
+    /// A process has not made its own step that `before` of its steps came before.
     pub(super) fn forget_step(&mut self, process: usize, before: usize) {
         for made in self.all.get_mut(process).into_iter().flatten() {
             made.steps -= usize::from(made.steps > before);
@@ -171,7 +171,7 @@ impl Accesses {
         }
     }
 
-    /// The same, of processes at other places.
+    /// These accesses, where processes have other places.
     pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Accesses {
         let mut all = Vec::new();
         for (from, made) in self.all.into_iter().enumerate() {

@@ -87,7 +87,7 @@ struct Made<'t> {
     /// The next step of each process.
     next: Vec<usize>,
     sent: Vec<u32>,
-    /// Who waits for a message: its sender, and the number of the sending.
+    /// Processes that wait for a message: its sender, and the number of the sending.
     waiting: FxHashMap<(usize, u32), Vec<usize>>,
 }
 

@@ -159,7 +159,7 @@ pub enum Step {
         /// The other one.
         other: Access,
     },
-    /// It has made so many accesses.
+    /// It has made this number of accesses.
     Accesses(u64),
     /// What it has spent by its end.
     Spent(Spent),
@@ -177,7 +177,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The same of processes that have other places; nothing where its process has none.
+    /// This signal, where processes have other places; `None` where its process has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Signal> {
         Some(match self {
             Signal::End(of) => Signal::End(place(of)?),
@@ -206,7 +206,7 @@ pub struct Spent {
     pub words: u64,
     /// A signal ends it: it does not end by itself.
     pub by_signal: bool,
-    /// The process that the signal is of, if it is told.
+    /// The process that the signal is of, if that is known.
     pub of: Option<usize>,
     /// That process was gone already when it was linked to.
     pub gone: bool,
@@ -310,7 +310,7 @@ impl Set {
     /// In place of a process: a monitor.
     const MONITOR: u32 = u32::MAX;
 
-    /// Of the process at this place, its timer of this number, from 1; nothing where there can be none.
+    /// Of the process at this place, its timer of this number, from 1; `None` where there can be none.
     #[must_use]
     pub fn timer(by: usize, number: u32) -> Option<Set> {
         let by = by.try_into().ok().filter(|by| *by != Set::MONITOR)?;
@@ -318,7 +318,7 @@ impl Set {
         Some(Set { by, number })
     }
 
-    /// The receiver's monitor of this number; nothing where there can be none.
+    /// The receiver's monitor of this number; `None` where there can be none.
     #[must_use]
     pub fn monitor(number: u32) -> Option<Set> {
         let (by, number) = (Set::MONITOR, NonZeroU32::new(number)?);
@@ -338,7 +338,7 @@ impl Set {
         }
     }
 
-    /// The same, with the places that processes have got; nothing where its process has none.
+    /// This setting, where processes have other places; `None` where its process has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Set> {
         match self.what() {
             Setting::Timer { by, number } => Set::timer(place(by)?, number),
@@ -455,7 +455,7 @@ impl Message {
         }
     }
 
-    /// The message, with the places that processes have got; nothing where its sender has none.
+    /// The message, with the places that processes have got; `None` where its sender has none.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Message> {
         Some(match self {
             Message::Sent { from, number } => Message::Sent {

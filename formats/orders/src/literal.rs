@@ -45,7 +45,7 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i128> {
     }
 }
 
-/// The term as Erlang writes it; nothing where this writer does not know how.
+/// The term as Erlang writes it; `None` where this writer does not know how.
 pub(super) fn written(bytes: &[u8]) -> Option<String> {
     let mut writer = Writer {
         rest: bytes,

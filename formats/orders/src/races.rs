@@ -29,18 +29,18 @@ pub(super) use shared::with_accesses;
 /// Two things that happened in one order, and could have happened in the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Race {
-    /// The process of what came first: the receiver of messages.
+    /// The process whose step came first; of messages, the receiver.
     pub process: usize,
     /// Its place among the steps of that process; 0 for an access whose place is not known.
     pub step: usize,
     /// What came first, and what could have.
     pub pair: Pair,
-    /// A place in the code is no library's.
+    /// One of its places in the code is no library's.
     pub is_of_application: bool,
 }
 
 impl Race {
-    /// The receive would pass the other message over.
+    /// Whether the receive has no clause for the other message.
     fn is_passed_over(&self) -> bool {
         matches!(self.pair, Pair::Messages(both) if both.has_clause == Some(false) && !both.is_same_message())
     }
@@ -70,20 +70,20 @@ pub enum Pair {
 /// A receive, and a message that could have come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Messages {
-    /// What was taken; nothing where the receive timed out.
+    /// What was taken; `None` where the receive timed out.
     pub taken: Option<Message>,
     /// How many of the receiver's receives had timed out by then, with this one.
     pub timeout: u32,
     /// What could have been taken instead.
     pub other: Message,
-    /// The same `receive` of the code took it later; nothing where the places in the code are not known.
+    /// The same `receive` of the code took it later; `None` where the places in the code are not known.
     pub is_same_receive: Option<bool>,
-    /// The receive has a clause for the other one; nothing where it has not tried.
+    /// The receive has a clause for the other one; `None` where it has not tried.
     pub has_clause: Option<bool>,
 }
 
 impl Messages {
-    /// Both tell of one process, which was gone or was not.
+    /// Whether both messages are about one process: that it had ended, and that it was gone.
     #[must_use]
     pub fn is_same_message(&self) -> bool {
         match (self.taken, self.other) {
@@ -104,7 +104,7 @@ pub struct Accessed {
     pub second: Access,
     /// Its place among the steps of its process.
     pub(super) second_step: usize,
-    /// What both are to. Where that is not known, the first one is this access or an earlier one of its process.
+    /// What both are to. If that is not known, the first one is this access or an earlier one of its process.
     pub common: Option<Common>,
 }
 
@@ -115,14 +115,14 @@ pub struct Races {
     pub trace: Trace,
     /// The likeliest and most interesting first.
     pub all: Vec<Race>,
-    /// There are more: only so many were looked for.
+    /// There are more than were looked for.
     pub has_more: bool,
-    /// What accesses see of others; nothing where that is not known.
+    /// What accesses see of others; `None` where that is not known.
     seen: Option<Seen>,
     takers: Takers,
 }
 
-/// A trace has no more races than this that are told.
+/// More races of a trace are not looked for.
 pub const RACES_MAX: usize = 1 << 20;
 
 impl Trace {
@@ -170,7 +170,7 @@ impl Trace {
 struct Arrival {
     message: Message,
     delivered: usize,
-    /// Nothing where it has not been taken.
+    /// Where it is received; `None` where it is not taken.
     received: Option<usize>,
     /// How many of the receiver's steps its sender knew of.
     knows: usize,
@@ -236,8 +236,8 @@ impl Races {
         }
     }
 
-    /// The log that turns a race around: all steps that do not depend on what came first, and what could have. What
-    /// follows is free.
+    /// The prefix that turns a race around: all steps that do not depend on what came first, and then what could have
+    /// come first.
     ///
     /// # Errors
     /// One line: the race is of accesses, and nobody knows where these are.
@@ -298,7 +298,7 @@ impl Races {
     }
 }
 
-/// The steps, in which an end says whose signal it is by, if it is known.
+/// The steps, in which the end says whose signal has caused it, if that is known.
 fn with_signal(mut steps: Vec<Step>) -> Vec<Step> {
     let by = steps.iter().find_map(|step| match step {
         Step::Spent(spent) => spent.of,
@@ -316,7 +316,7 @@ impl Trace {
         self.cut_as(ends, last, |_, steps| steps.to_vec())
     }
 
-    /// The same, with what `told` makes of the steps of the process at a place.
+    /// As [`Trace::cut`], with what `told` makes of the steps of the process at a place.
     fn cut_as(
         &self,
         ends: &[usize],
@@ -368,7 +368,7 @@ impl Trace {
         steps.position(Step::is_exit)
     }
 
-    /// The processes of which it is known what signal ended them, and this signal.
+    /// Processes of which it is known what signal ended them, with that signal.
     pub(super) fn ended_by(&self) -> impl Iterator<Item = (usize, Signal)> {
         let all = self.processes.iter().enumerate();
         all.filter_map(|(at, process)| Some((at, process.ended_by()?)))
@@ -387,8 +387,8 @@ impl Trace {
         all.filter_map(move |(at, process)| Some((at, process.steps.iter().position(by_signal)?)))
     }
 
-    /// Accesses come after none that were cut off, as far as those are known that were not, and what
-    /// processes spend may depend on it.
+    /// Drops what refers to accesses that were cut off: an access comes after none of them, and what processes have
+    /// spent by their ends may depend on them.
     fn forget_accesses(&mut self) {
         let left = self.processes.iter().map(|process| {
             let mut steps = process.steps.iter().rev();
@@ -412,7 +412,7 @@ impl Trace {
         }
     }
 
-    /// Loads wait for no more misses than there are.
+    /// Has loads wait for no more misses than are left.
     fn forget_misses(&mut self) {
         let mut missed: FxHashMap<String, u64> = FxHashMap::default();
         for step in self.processes.iter().flat_map(|process| &process.steps) {
@@ -457,7 +457,7 @@ fn timeouts_until(steps: &[Step]) -> Vec<u32> {
     steps.iter().map(count).collect()
 }
 
-/// The messages of each sender to a process, in their order. What nobody knows the cause of is left out.
+/// The messages of each sender to a process, in their order. A message whose cause is not known races with nothing.
 fn lines_to(
     process: usize,
     steps: &[Step],
@@ -476,7 +476,7 @@ fn lines_to(
         };
         let knows = match causes.of_message(process, *message) {
             Some(knows) => knows,
-            // It races with nothing, but is taken.
+            // As if its sender had known of all steps: it races with nothing.
             None => steps.len(),
         };
         all.entry(message.sender()).or_default().push(Arrival {
@@ -492,16 +492,16 @@ fn lines_to(
 /// A process, and a place among its steps.
 type Place = (usize, usize);
 
-/// Who takes what others send and tell.
+/// Which step takes what others send and tell.
 #[derive(Debug, Default)]
 pub(super) struct Takers {
     /// Where each message is taken: the process, and which of its steps.
     takers: FxHashMap<Message, (usize, usize)>,
     /// Where the end of each process is heard of.
     told: FxHashMap<usize, Vec<(usize, usize)>>,
-    /// Which ends of processes, and receives, an access leads to.
+    /// Which ends and receives a call of `exit/2` leads to.
     signalled: FxHashMap<Access, Vec<(usize, usize)>>,
-    /// The same of the exit signals of a process, each with how many steps it has made by then.
+    /// Which steps an exit signal of a process leads to, each with how many steps the process had made when it sent it.
     sent: FxHashMap<usize, Vec<(usize, Place)>>,
     /// The processes that such a signal has ended.
     ended: FxHashSet<usize>,
@@ -512,12 +512,12 @@ impl Takers {
         Takers::with_signals(trace, &Signals::default())
     }
 
-    /// The same where it is known what signals have led to.
+    /// As [`Takers::of`], where it is known what signals have led to.
     pub(super) fn with_signals(trace: &Trace, signals: &Signals) -> Takers {
         Takers::with(trace, signals, |_, _| None)
     }
 
-    /// The same where exit signals were recorded.
+    /// As [`Takers::of`], for a recording that has exit signals.
     fn of_recording(trace: &Trace, sites: &Sites, arrived: &Arrived) -> Takers {
         let own: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
         Takers::with(trace, &Signals::default(), |at, made| {
@@ -533,7 +533,8 @@ impl Takers {
         })
     }
 
-    /// The same; `sent` gives the place among the steps of a process where it has sent the signal that a step is of.
+    /// As [`Takers::with_signals`]; `sent` gives the place among the steps of a process where it has sent the signal
+    /// that a step is of.
     fn with(
         trace: &Trace,
         signals: &Signals,
@@ -566,7 +567,7 @@ impl Takers {
         all
     }
 
-    /// An end or a call leads to this step.
+    /// Notes that an end or a call of `exit/2` leads to this step.
     fn add(&mut self, cause: Signal, step: Place) {
         let steps = match cause {
             Signal::End(of) => self.told.entry(of).or_default(),
@@ -575,12 +576,12 @@ impl Takers {
         steps.push(step);
     }
 
-    /// Where the steps of each process end that do not depend on this step of a process.
+    /// Where the steps of each process end that do not depend on this step.
     pub(super) fn ends_without(&self, trace: &Trace, process: usize, step: usize) -> Vec<usize> {
         self.ends(trace, vec![(process, step)], |_, _| &[])
     }
 
-    /// Where the steps of each process end that depend on none of these; `after` gives those that depend on a step
+    /// Where the steps of each process end that depend on none of these. `after` gives the steps that depend on a step
     /// otherwise than by messages, spawns and ends.
     pub(super) fn ends<'a, A: IntoIterator<Item = &'a (usize, usize)>>(
         &self,
@@ -596,7 +597,7 @@ impl Takers {
             }
             ends[at] = end;
             let steps = &trace.processes[at].steps;
-            // Its end is told behind its last step.
+            // Others hear of an end behind the last step.
             if until == steps.len() && trace.processes[at].has_ended() {
                 cuts.extend(self.told.get(&at).into_iter().flatten());
             }

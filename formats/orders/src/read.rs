@@ -211,7 +211,7 @@ struct Known {
     traps: Vec<(usize, bool)>,
     /// Messages that its next receive has tried, and whether it has clauses for them.
     tried: Vec<(Message, bool)>,
-    /// The same of its receives.
+    /// Messages that its receives have tried, and whether these have clauses for them.
     clauses: Vec<(Sited, Message, bool)>,
     /// How many of its steps it has made itself, of those that were looked at.
     own: (usize, usize),
@@ -280,7 +280,7 @@ impl Known {
         }
     }
 
-    /// The place that was told before is that of this step.
+    /// The site that was recorded last is that of this step.
     fn note_site(&mut self, step: Sited) {
         if !matches!(step, Sited::Send(_)) {
             let tried = self.tried.drain(..);
@@ -568,7 +568,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// It makes so many accesses more; the number of the last one.
+    /// It makes `count` accesses more; the number of the last one.
     fn accesses(&mut self, me: usize, count: u64) -> Result<u64, String> {
         let known = &mut self.all[me];
         let number = known.accesses.checked_add(count);

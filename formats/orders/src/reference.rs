@@ -58,7 +58,7 @@ impl Trace {
         reference
     }
 
-    /// The same as text, such as `p0.4.7`.
+    /// The reference of a process as text, such as `p0.4.7`.
     #[must_use]
     pub fn name(&self, at: usize) -> String {
         self.reference(at).to_string()

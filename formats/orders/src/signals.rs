@@ -45,7 +45,7 @@ impl SentSignals {
         self.all.entry(of).or_default().push(signal);
     }
 
-    /// A process that has made so many steps itself begins to trap exits, or ceases to.
+    /// A process that has made `steps` steps itself begins to trap exits, or ceases to.
     pub(super) fn insert_traps(&mut self, of: usize, steps: usize, traps: bool) {
         self.traps.entry(of).or_default().push((steps, traps));
     }
@@ -73,7 +73,7 @@ impl SentSignals {
         self.traps.get(&process).map_or(&[], Vec::as_slice)
     }
 
-    /// The same, of processes at other places.
+    /// These signals, where processes have other places.
     pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> SentSignals {
         let all = self.all.into_iter().filter_map(|(of, all)| {
             let all = all.into_iter().filter_map(|signal| {
@@ -168,7 +168,8 @@ impl OwnSteps {
         }
     }
 
-    /// The first place where something can stand that it did when it had made so many: right behind the last of these.
+    /// The first place where something can stand that it did when it had made `own` steps: right behind the last of
+    /// these.
     pub(super) fn first_behind(&self, own: usize) -> usize {
         let before = own.checked_sub(1);
         before.map_or(0, |before| {

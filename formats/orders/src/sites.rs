@@ -47,7 +47,7 @@ impl At {
         }
     }
 
-    /// The same of processes at other places.
+    /// This step, where processes have other places.
     fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<At> {
         Some(match self {
             At::Send(process, number) => At::Send(place(process)?, number),
@@ -79,7 +79,7 @@ impl Sites {
         self.clauses.insert((at, message.without_what()), has_one);
     }
 
-    /// Whether the receive of a race has a clause for the message that could have come first; nothing where it has not tried.
+    /// Whether the receive of a race has a clause for the message that could have come first; `None` where it has not tried.
     pub(super) fn has_clause(&self, process: usize, both: &Messages) -> Option<bool> {
         let at = At::of_receive(process, both);
         self.clauses.get(&(at, both.other.without_what())).copied()
@@ -137,7 +137,8 @@ impl Sites {
         }
     }
 
-    /// The same of another trace of these processes, known by their references: of a replay, say.
+    /// These sites for another trace of the same processes, such as that of a replay. Their references tell which is
+    /// which.
     #[must_use]
     pub fn of_other(self, from: &Trace, to: &Trace) -> Sites {
         let all = |trace: &Trace| {

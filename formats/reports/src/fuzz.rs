@@ -24,7 +24,7 @@ use crate::table::{By, Sort, Tables};
 
 pub use beamline_formats::ring::seal::{Frame, frames, stream};
 
-/// A ring or a stream: what is told of it is told again, whatever is made of it.
+/// A ring or a stream: a second reading prints the same, whatever the bytes are.
 pub fn recording(bytes: &[u8]) {
     let (file, path) = written(bytes).expect("a temporary file");
     let first = tell(&path);

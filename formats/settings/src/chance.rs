@@ -45,7 +45,7 @@ impl Chance {
     }
 }
 
-/// The names of folders of virtual runs at the same time, all of one length. Programs are told the first one in every run,
+/// The names of folders of virtual runs at the same time, all of one length. Programs see the first one in every run,
 /// as what they do with a path depends on its text.
 #[must_use]
 pub fn folder_of_run(number: u32) -> PathBuf {

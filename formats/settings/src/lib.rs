@@ -5,7 +5,7 @@
 //! * [`chance`]: where runs take what no program determines, and the clocks of the tools;
 //! * [`counter`]: counters of the processor that a recording reads;
 //! * [`engine`]: what runs code;
-//! * [`perf`]: what the profiler `perf` is told of compiled code;
+//! * [`perf`]: what the profiler `perf` learns of compiled code;
 //! * [`random`]: numbers that are the same for the same seed;
 //! * [`variable`]: requests to emulators, in environment variables;
 //! * `names`: sets of values that the command line names, as a macro.

@@ -1,4 +1,4 @@
-//! Chooses what the profiler `perf` of Linux is told of compiled code.
+//! Chooses what the profiler `perf` of Linux learns of compiled code.
 
 use serde::{Deserialize, Serialize};
 

@@ -29,7 +29,7 @@ impl Numbers {
         ((u128::from(self.draw()) * u128::from(end)) >> 64) as u64
     }
 
-    /// An index of a list with so many elements, of which there is at least one.
+    /// An index of a list with `length` elements, of which there is at least one.
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }

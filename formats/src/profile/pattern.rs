@@ -106,7 +106,7 @@ impl Pattern {
         Some((module, function, arity?))
     }
 
-    /// The one name of a function that can be meant, and the arity where it is told.
+    /// The one name of a function that can be meant, and the arity, if the pattern has one.
     #[must_use]
     pub fn name(&self) -> Option<(&str, &str, Option<u8>)> {
         match (&self.module, &self.function) {

@@ -20,7 +20,7 @@ pub struct Request {
     pub call_tree: bool,
     /// The part of the run that is measured.
     pub span: Span,
-    /// The folder for profile files, and for what is told of patterns.
+    /// The folder for profile files, and for notes on patterns.
     pub folder: PathBuf,
     /// Where modules are that are not the program's own.
     pub libraries: Libraries,

@@ -10,9 +10,9 @@ use super::Pattern;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// It begins after so many milliseconds.
+    /// It begins after these milliseconds.
     pub delay_ms: u64,
-    /// It ends after so many milliseconds more; none: with the emulator.
+    /// It ends after these milliseconds more; none: with the emulator.
     pub duration_ms: Option<u64>,
     /// It begins with the first call of one of these functions.
     pub from: Option<Pattern>,

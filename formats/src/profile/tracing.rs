@@ -1,4 +1,4 @@
-//! What the tracing of calls costs by itself, which own times are told without.
+//! What the tracing of calls costs by itself, which is taken out of own times.
 //!
 //! A traced call takes some time of its own: a part of it falls into the time of the function that is called, and a part
 //! into that of its caller. So functions that are called often, and those that call often, seem dearer than they are. The
@@ -46,7 +46,7 @@ impl TracingCost {
 }
 
 impl Cost {
-    /// The same, without what tracing has taken of its time: no more than there is.
+    /// This cost, without what tracing has taken of its time: no more than there is.
     #[must_use]
     pub fn without_tracing(self, tracing_ns: u64) -> Cost {
         let tracing_ns = tracing_ns.min(self.time_ns);
@@ -57,7 +57,7 @@ impl Cost {
         }
     }
 
-    /// The same as it was measured, with what tracing has taken.
+    /// This cost as it was measured, with what tracing has taken.
     fn raw(self) -> Cost {
         Cost {
             time_ns: self.time_ns.saturating_add(self.tracing_ns),

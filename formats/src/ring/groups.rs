@@ -18,7 +18,7 @@ impl Recording {
         self.description().settings.sampling.as_ref()
     }
 
-    /// The same as [`Recording::lacks`], of what needs call paths with time: samples have them as well.
+    /// As [`Recording::lacks`], of what needs call paths with time: samples have them as well.
     #[must_use]
     pub fn lacks_paths(&self, what: &str, needs: &[Group]) -> Option<String> {
         let is_enough = needs

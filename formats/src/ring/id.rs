@@ -129,7 +129,7 @@ impl Near {
     /// Bits of the difference.
     const BITS: u32 = 40;
 
-    /// The number; nothing where it has no room.
+    /// The number; `None` where it has no room.
     #[inline]
     #[must_use]
     pub fn word(self) -> Option<u64> {
@@ -171,7 +171,7 @@ impl Again {
         u64::from(!self.0) << 32 | u64::from(self.0)
     }
 
-    /// What the word holds; nothing where it is damaged.
+    /// What the word holds; `None` where it is damaged.
     #[inline]
     pub fn from_word(word: u64) -> Option<Again> {
         let again = Again((word & 0xffff_ffff) as u32);

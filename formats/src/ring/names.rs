@@ -402,7 +402,7 @@ impl Names {
         self.functions.values()
     }
 
-    /// The same, each with its name.
+    /// All functions, each with its name.
     pub fn functions_by_name(&self) -> impl Iterator<Item = (NameId, &Function)> {
         let all = self.functions.iter();
         all.map(|(name, function)| (NameId(*name), function))
@@ -447,7 +447,7 @@ impl Names {
         self.processes.len()
     }
 
-    /// The same, with others that were heard of.
+    /// Processes of which something is known, and those of `others` of which nothing is.
     pub fn all_processes(&self, others: impl Iterator<Item = Id>) -> u64 {
         let unknown = others.filter(|id| !self.processes.contains_key(id)).count();
         (self.processes.len() + unknown) as u64

@@ -398,7 +398,7 @@ impl Recording {
         SegmentReader::new(self, index, self.segments[index].first())
     }
 
-    /// The same, of those records only after which none is missing.
+    /// The records of a segment after which none is missing, from the oldest to the newest.
     fn whole_segment(&self, index: usize) -> SegmentReader<'_> {
         SegmentReader::new(self, index, self.segments[index].whole_from())
     }
@@ -626,7 +626,7 @@ impl<'r> SegmentReader<'r> {
         }
     }
 
-    /// The same, as the segment has it.
+    /// The current record, as the segment has it.
     #[inline]
     fn raw(&self) -> RawRecord<'_> {
         RawRecord {

@@ -60,7 +60,7 @@ pub struct Request {
     pub triggers: Vec<Trigger>,
     /// The part of the run that is recorded.
     pub span: Span,
-    /// The folder for what is told of patterns.
+    /// The folder for notes on patterns.
     pub folder: PathBuf,
     /// Where modules are that are not the program's own.
     pub libraries: Libraries,

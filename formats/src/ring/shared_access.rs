@@ -78,7 +78,7 @@ impl Touch {
         self.number << BITS | (self.shared as u64) << 2 | how
     }
 
-    /// What the number holds; nothing where nobody knows what is accessed.
+    /// What the number holds; `None` where nobody knows what is accessed.
     #[must_use]
     pub fn from_word(word: u64) -> Option<Touch> {
         let shared = word >> 2 & 0x3f;

@@ -31,7 +31,7 @@ impl SignalKind {
         SignalKind::Normal,
     ];
 
-    /// The one that a record's number stands for; nothing where nobody knows it.
+    /// The one that a record's number stands for; `None` where nobody knows it.
     #[must_use]
     pub fn from_word(word: u64) -> Option<SignalKind> {
         let mut all = SignalKind::ALL.into_iter();

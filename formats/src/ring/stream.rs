@@ -51,7 +51,7 @@ impl Part {
     }
 }
 
-/// So often is looked whether the newest block of a segment is whole.
+/// How often is looked at most whether the newest block of a segment is whole.
 const TRIES: usize = 1000;
 
 /// How well frames are compressed: the fastest.
@@ -293,7 +293,7 @@ impl Drain {
         Ok(moved)
     }
 
-    /// Reads so many pages of the ring from `at` on.
+    /// Reads `pages` pages of the ring from `at` on.
     fn read_run(&mut self, at: u64, pages: u64) -> io::Result<()> {
         self.blocks.resize(pages as usize * PAGE, 0);
         self.ring.read_exact_at(&mut self.blocks, at)?;
@@ -592,7 +592,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Takes the runs of each of so many segments.
+    /// Takes the runs of each of the segments.
     ///
     /// # Errors
     /// When there are blocks of others.

@@ -101,7 +101,7 @@ impl Ring {
         Ring::within(lock(path)?, path, options)
     }
 
-    /// The same in a file that this process has locked.
+    /// As [`Ring::create`], in a file that this process has locked.
     pub(super) fn within(
         file: File,
         path: &Path,
@@ -325,7 +325,7 @@ const NAMES_MIN: u64 = 1 << 20;
 /// More names than fit into this are not of a program's text.
 const NAMES_MAX: u64 = 256 << 20;
 
-/// A segment has at least so many blocks.
+/// A segment has at least this many blocks.
 const BLOCKS_MIN: u64 = 2;
 
 impl Plan {
@@ -594,7 +594,7 @@ impl Segment {
         self.check.add(second);
     }
 
-    /// The same of the first slot of a record.
+    /// Fills the first slot of a record. One that grows is in no checksum.
     #[inline(always)]
     fn put_first(&mut self, first: u64, second: u64) {
         match grows(first) {

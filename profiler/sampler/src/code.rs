@@ -107,7 +107,7 @@ pub struct Code {
     normal_exit: Option<u64>,
 }
 
-/// So often is a list read again that changes meanwhile.
+/// How often a list that changes meanwhile is read at most.
 const TRIES: usize = 8;
 
 impl Code {

@@ -13,7 +13,7 @@
 //! * [`emulator`]: finds emulators, and tells what they are;
 //! * [`elf`]: names of C functions;
 //! * [`code`]: functions and lines of machine code that was made of Erlang;
-//! * [`process`]: what is told of an Erlang process by its structure;
+//! * [`process`]: what the structure of an Erlang process tells;
 //! * [`stack`]: frames of a sample;
 //! * [`perf`]: samples by the kernel's performance events;
 //! * [`stops`]: samples by stopping threads;

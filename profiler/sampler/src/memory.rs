@@ -9,7 +9,7 @@ pub trait Memory {
     /// Fills `buffer` with what is at `address`; `false` when not all of it can be read.
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool;
 
-    /// So many words.
+    /// The `N` words at an address.
     fn words<const N: usize>(&self, address: u64) -> Option<[u64; N]>
     where
         Self: Sized,
@@ -20,7 +20,7 @@ pub trait Memory {
         Some(words)
     }
 
-    /// So many words, [`ROW_MAX`] at most.
+    /// The `count` words at an address, [`ROW_MAX`] at most.
     fn row(&self, address: u64, count: usize) -> Option<Vec<u64>> {
         if count > ROW_MAX {
             return None;

@@ -25,8 +25,8 @@ use crate::arch::{self, PERF_MASK, PERF_REGISTERS, Registers};
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// Pages for data. An ordinary user may lock some hundred pages for each processor, and there may be many threads: where there
-/// are not so many to be had, an event gets fewer.
+/// Pages for data. An ordinary user may lock some hundred pages for each processor, and there may be many threads:
+/// where not all are to be had, an event gets fewer.
 const PAGES: [usize; 4] = [64, 32, 16, 8];
 
 /// Bytes of stack that the kernel copies.
@@ -60,7 +60,7 @@ pub struct Moment {
 pub enum Came {
     /// A sample.
     Moment(Moment),
-    /// So many samples found no room.
+    /// This number of samples found no room.
     Lost(u64),
 }
 
@@ -233,7 +233,7 @@ fn came(record: &[u64]) -> Option<Came> {
     }
 }
 
-/// Waits until an event has come, but not longer than so many nanoseconds. The events whose threads have ended.
+/// Waits until an event has come, but not longer than `at_most_ns` nanoseconds. The events whose threads have ended.
 ///
 /// # Errors
 /// What the kernel says.

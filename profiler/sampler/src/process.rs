@@ -157,7 +157,7 @@ impl Layout {
     }
 }
 
-/// Layouts are believed when so many structures in a row have had the same.
+/// A layout is believed when this many structures in a row have had it.
 const SURE: u32 = 3;
 
 /// Reads structures of processes.

@@ -50,7 +50,7 @@ pub struct Target {
     read_ns: u64,
 }
 
-/// The list of code is not read again before so much time has passed.
+/// The list of code is not read again before this has passed.
 const AGAIN_NS: u64 = 100_000_000;
 
 impl Target {
@@ -122,7 +122,7 @@ impl Target {
         }
     }
 
-    /// What is told of the process of a look.
+    /// The facts about the process of a look.
     fn named(&self, look: &Look) -> Option<Named> {
         let of = look.process?;
         let initial = self.processes.function(of.initial);
@@ -138,7 +138,7 @@ impl Target {
     }
 }
 
-/// What is told of a process.
+/// The facts about a process that a recording has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Its pid.
@@ -165,14 +165,14 @@ pub enum Told<'t> {
         /// What it did.
         look: &'t Look,
     },
-    /// So many samples found no room.
+    /// Samples found no room.
     Lost {
         /// The thread.
         thread: &'t Thread,
         /// How many.
         count: u64,
     },
-    /// Threads were stopped since this was told last.
+    /// Threads were stopped, at this cost since the last such report.
     Stopped(Cost),
 }
 
@@ -265,12 +265,12 @@ pub struct Sampler {
 /// How long is waited for a sample before the caller is asked whether to go on.
 const WAIT_NS: u64 = 50_000_000;
 
-/// Threads are listed again after so much time, in the first seconds, in which an emulator that has just begun starts its
-/// schedulers, and later.
+/// How often threads are listed: in the first seconds, in which an emulator that has just begun starts its schedulers,
+/// and later.
 const LIST_NS: [u64; 2] = [50_000_000, 1_000_000_000];
 const FIRST_NS: u64 = 5_000_000_000;
 
-/// After so many stops their cost is told.
+/// The cost of stops is recorded after this many.
 const STOPS_EACH: u64 = 64;
 
 impl Sampler {
@@ -291,7 +291,7 @@ impl Sampler {
         let opened = match how {
             Some(how) => open(how),
             None => match open(How::Events) {
-                // Where neither is allowed, the better one is what the user is told of.
+                // Where neither is allowed, the user hears of the better one.
                 Err(refusal @ Refusal::NotAllowed(..)) => open(How::Stops).map_err(|_| refusal),
                 opened => opened,
             },

@@ -115,9 +115,9 @@ struct Slots {
     total: u32,
 }
 
-/// So many places of a thread are told apart.
+/// At most this many places of a thread are told apart.
 const PLACES_MAX: usize = 4096;
-/// So many moments are seen before a place is believed.
+/// A place is believed when it has been seen at this many moments.
 const MOMENTS_MIN: u32 = 8;
 
 impl Slots {

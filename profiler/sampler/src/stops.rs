@@ -37,9 +37,9 @@ pub enum Glance {
 /// What stopping has cost the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Threads were stopped so many times.
+    /// How often threads were stopped.
     pub looks: u64,
-    /// They stood so long at most, in nanoseconds: the time counts from the request, and when they stand is not known.
+    /// For how long they stood at most: the time counts from the request, because when they stand is not known.
     pub ns: u64,
 }
 
@@ -82,8 +82,8 @@ fn request(what: libc::c_uint, tid: libc::pid_t, data: usize) -> io::Result<()> 
     }
 }
 
-/// Whether the system lets this process ask for stops at all. Whose threads it may stop is another matter: of whom it may
-/// read the memory.
+/// Whether the system lets this process ask for stops at all. Which threads it may stop is another matter: those of a
+/// process whose memory it may read.
 ///
 /// # Errors
 /// What a filter of system calls says.
@@ -150,8 +150,8 @@ fn state(stat: &[u8]) -> Option<u8> {
 }
 
 impl Stops {
-    /// Will look at threads of a process so many times in a second. Its main thread, which waits for signals, is left alone:
-    /// its end belongs to the process that has started it.
+    /// Will look at threads of a process `rate_hz` times in a second. Its main thread, which waits for signals, is left
+    /// alone: its end belongs to the process that has started it.
     ///
     /// # Errors
     /// When this user may not, or there is no such process.
@@ -184,7 +184,7 @@ impl Stops {
         Ok(())
     }
 
-    /// Waits for the next turn, but not longer than so many nanoseconds; whether it has come.
+    /// Waits for the next turn, but not longer than `at_most_ns` nanoseconds; whether it has come.
     pub fn wait(&mut self, at_most_ns: u64) -> bool {
         let elapsed = monotonic_ns().saturating_sub(self.begin_ns);
         // Turns for which we came too late are not made up for.
@@ -200,7 +200,7 @@ impl Stops {
         true
     }
 
-    /// The cost since it was taken last, if there were so many looks.
+    /// The cost since it was taken last, if there were `looks` looks.
     pub fn take_cost(&mut self, looks: u64) -> Option<Cost> {
         (self.cost.looks >= looks).then(|| std::mem::take(&mut self.cost))
     }
@@ -258,7 +258,7 @@ impl Stops {
         }
         let registers = of_user(&registers);
         let mut bytes = vec![0; STACK_BYTES as usize];
-        // The stack may end before so many bytes.
+        // The stack may end before as many bytes.
         let length = self.memory.read_at(&mut bytes, registers.sp).unwrap_or(0);
         Some(Moment {
             time_ns,

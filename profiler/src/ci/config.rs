@@ -30,7 +30,7 @@ struct Written {
     /// Defaults of options (`crate::defaults`).
     #[serde(default, rename = "profile")]
     _profile: IgnoredAny,
-    /// The same.
+    /// Defaults of options (`crate::defaults`).
     #[serde(default, rename = "record")]
     _record: IgnoredAny,
 }

@@ -1,4 +1,4 @@
-//! What is told at the end of an exploration.
+//! The report at the end of an exploration.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ struct FindingJson<'a> {
     prefix: String,
 }
 
-/// The same as JSON: `docs/internals/ExploreJson.md`.
+/// What came of an exploration, as JSON: `docs/internals/ExploreJson.md`.
 pub(super) fn json(outcome: &Outcome, files: &[PathBuf]) -> String {
     let findings = outcome.findings.iter().zip(files);
     let file = File {

@@ -158,7 +158,7 @@ struct Causes {
     sent: HashMap<Message, u64>,
     begun: HashMap<usize, u64>,
     ended: HashMap<usize, u64>,
-    /// Of each process, when it had made so many accesses.
+    /// Of each process, when it had made a number of accesses: that number, and the time.
     made: HashMap<usize, Vec<(u64, u64)>>,
 }
 
@@ -221,7 +221,7 @@ impl<'r> Chart<'r> {
         self.times[at].len() > before
     }
 
-    /// When that happened which leads to a step from elsewhere: nothing where it has not yet.
+    /// When that happened which leads to a step from elsewhere; `None` where it has not yet.
     fn cause(&self, at: usize, step: &Step) -> Option<u64> {
         let causes = &self.causes;
         let has_ended = |of: &usize| self.trace.processes[*of].has_ended();
@@ -379,12 +379,12 @@ impl<'r> Chart<'r> {
 struct Order {
     /// Messages that have not been taken.
     queue: Vec<Message>,
-    /// Accesses that were told.
+    /// Accesses that the events have so far.
     accesses: u64,
 }
 
 impl Order {
-    /// The event of a step; nothing where a run of an exploration needs none.
+    /// The event of a step; `None` where a run of an exploration needs none.
     fn event(&mut self, chart: &Chart<'_>, step: &Step) -> Option<Event<'static>> {
         Some(match step {
             Step::Spawn(child) => Event::OrderSpawn {
@@ -426,7 +426,7 @@ impl Order {
         })
     }
 
-    /// How many accesses were made since the last one that was told, up to this one.
+    /// How many accesses were made since the last one that an event has, up to this one.
     fn since(&mut self, access: u64) -> u64 {
         access - std::mem::replace(&mut self.accesses, access).min(access)
     }

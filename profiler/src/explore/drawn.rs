@@ -36,7 +36,7 @@ impl Drawn {
         Some((number, self.lots.of_run(number)))
     }
 
-    /// A run was made, or has failed, in which so many steps were drawn.
+    /// A run was made, or has failed, in which `drawn` steps were drawn.
     pub(super) fn count_run(&mut self, drawn: u64) {
         if !self.has_first {
             self.has_first = true;
@@ -64,7 +64,7 @@ impl Verified {
         }
     }
 
-    /// The lots of the next run; nothing where all were begun.
+    /// The lots of the next run; `None` where all were begun.
     pub(super) fn next_run(&mut self) -> Option<Lots> {
         self.left = self.left.checked_sub(1)?;
         self.in_flight += 1;

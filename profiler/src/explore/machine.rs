@@ -87,7 +87,7 @@ impl Machine {
         Machine::with(environment, command, call, workers, reductions, false)
     }
 
-    /// The same for one worker, whose runs print what they print.
+    /// Starts the emulator with one worker, whose runs print what they print.
     pub(super) fn start_loud(
         environment: &EnvironmentArgs,
         command: &[String],
@@ -215,7 +215,7 @@ impl Drop for Machine {
     }
 }
 
-/// So often a run is made again because it has loaded modules.
+/// How often a run is made again at most because it has loaded modules.
 const ROUNDS: usize = 50;
 
 impl Worker {

@@ -73,7 +73,7 @@ pub(super) struct Outcome {
     pub(super) complete: bool,
     /// About how many were not, where a limit has ended the search.
     pub(super) left: Option<u64>,
-    /// What was not turned around.
+    /// What was not reordered.
     pub(super) beyond: BTreeSet<String>,
     pub(super) time: Duration,
     /// The modules that the runs loaded.
@@ -130,7 +130,7 @@ const OTHER: &str = "what decides that a run has another order than the one that
 /// Runs that look for a shorter prefix of one finding.
 const SHORTER_RUNS: usize = 400;
 
-/// How often a terminal is told how far it is.
+/// How often a terminal shows how far it is.
 const PROGRESS: Duration = Duration::from_millis(200);
 
 impl<'a> Search<'a> {
@@ -462,8 +462,8 @@ fn crashes(how: &str) -> String {
     format!("runs that end the emulator {how}")
 }
 
-/// Processes of the emulator whose receives and accesses are not turned around: what they do for others depends on no order that
-/// matters.
+/// Processes of the emulator whose receives and accesses are not reordered: what they do for others depends on no order
+/// that matters.
 pub(super) fn is_left_out(known_as: &str) -> bool {
     LEFT_OUT.contains(&known_as)
 }
@@ -487,7 +487,7 @@ fn findings(run: &Run, answer: &Answer, criteria: &Criteria, first: Option<&str>
     for (process, reason) in &run.exits {
         let is_own = *process == run.main
             || matches!(run.trace.processes[*process].origin, Origin::Child { .. });
-        // Who is linked to another ends as that one does.
+        // A linked process ends with the reason of the other one.
         if is_own && !criteria.is_expected(reason) && !reasons.contains(&reason.as_str()) {
             reasons.push(reason);
             add(Kind::Exit, *process, reason);

@@ -103,7 +103,7 @@ impl Gathered {
                 }
                 "-S" if is_command_line => {
                     self.start.push("++S".to_owned());
-                    // A literal `--` is told from those added here by a backslash.
+                    // A backslash tells a literal `--` from those that are added here.
                     self.start.extend(words.map(|word| match word.as_str() {
                         "--" => "\\--".to_owned(),
                         _ => word,

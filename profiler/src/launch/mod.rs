@@ -90,7 +90,7 @@ impl Failure {
     }
 }
 
-/// The OTP whose libraries are run, as `init` is told of it.
+/// The OTP whose libraries are run, as `init` gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Otp {
     root: String,
@@ -125,7 +125,7 @@ impl Otp {
 }
 
 impl Otp {
-    /// The same, reached by a link.
+    /// This installation, reached by a link.
     fn linked_as(&self, link: &Path) -> Result<Self, String> {
         let root = link
             .to_str()
@@ -335,7 +335,7 @@ impl Ended {
         outcomes.any(|outcome| matches!(outcome, Outcome::MeansNothing { .. }))
     }
 
-    /// The same end; but where all went well, a pattern that means nothing is a wrong command line. Says so.
+    /// As [`Ended::exit_code`]; but where all went well, a pattern that means nothing is a wrong command line. Says so.
     #[must_use]
     pub(crate) fn exit_code_of_patterns(&self) -> ExitCode {
         match self.tell_patterns() && self.status.success() {
@@ -418,7 +418,8 @@ impl Place {
         }
     }
 
-    /// What its emulators are asked for, with what they are told by this place: where their files go, and where libraries are.
+    /// What its emulators are asked for, with what only this place knows: where their files go, and where libraries
+    /// are.
     fn request(
         &self,
         what: &What,
@@ -469,7 +470,8 @@ impl Place {
         all
     }
 
-    /// Runs a command to its end, with more variables in its environment, and a file that is told of signals.
+    /// Runs a command to its end, with more variables in its environment. The file `switch` gets a
+    /// byte for each SIGUSR2.
     fn run(
         &self,
         command: &[String],

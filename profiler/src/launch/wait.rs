@@ -61,7 +61,7 @@ fn turn(switch: &Path) {
     }
 }
 
-/// The signal for the command when this one came, after so many interrupts.
+/// The signal for the command when this one came, after `interrupts` interrupts.
 fn passed(origin: &Origin, interrupts: u32) -> Option<Signal> {
     let is_of_terminal = !matches!(origin.cause, Cause::Sent(_));
     match origin.signal {

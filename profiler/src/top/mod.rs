@@ -191,7 +191,7 @@ impl Drop for Terminal {
     }
 }
 
-/// A new view comes so often.
+/// The time from one view to the next.
 const REFRESH: Duration = Duration::from_millis(500);
 
 /// What is on the terminal.

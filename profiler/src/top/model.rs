@@ -89,7 +89,7 @@ pub(super) struct Model {
     stopped: Stopped,
 }
 
-/// A function, or who calls it or is called by it.
+/// A function, or a caller or callee of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Function {
     /// By its number; not for other programs.
@@ -150,7 +150,7 @@ pub(super) struct View {
     pub(super) schedulers: Vec<Scheduler>,
 }
 
-/// Who calls a function, and whom it calls, by samples.
+/// The callers and callees of a function, by samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Neighbours {
     /// Callers, the most frequent first.
@@ -377,7 +377,7 @@ impl Model {
         rows.collect()
     }
 
-    /// Who calls a function, and whom it calls. Of a stack that has it more than once, its newest call counts.
+    /// The callers and callees of a function. Of a stack that has it more than once, its newest call counts.
     pub(super) fn neighbours(&self, function: u32) -> Neighbours {
         let (mut callers, mut callees) = (HashMap::new(), HashMap::new());
         let mut all = 0;

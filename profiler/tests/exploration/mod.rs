@@ -32,7 +32,7 @@ pub(crate) fn explore(place: &Place, call: &str, options: &[&str]) -> (Output, V
     explored(place, &[&["--call", call], options, &COMMAND].concat())
 }
 
-/// The same of a whole program: a function of `ci/explore/whole.erl`.
+/// Explores a whole program: a function of `ci/explore/whole.erl`.
 pub(crate) fn explore_whole(place: &Place, function: &str, options: &[&str]) -> (Output, Value) {
     let program = ["-s", "whole", function, "-s", "init", "stop"];
     explored(place, &[options, &COMMAND, &program].concat())
@@ -64,7 +64,7 @@ pub(crate) fn told(json: &Value) -> (u64, bool, Vec<(String, String)>) {
 /// What is found in a call: its kind, and how its reason begins.
 pub(crate) type Found = Option<(&'static str, &'static str)>;
 
-/// Each call of a module has so many orders, in which this is found.
+/// Each call of a module has the number of orders in its row, in which this is found.
 pub(crate) fn are_turned_around(module: &str, rows: &[(&str, u64, Found)]) {
     let Some(place) = programs() else { return };
     for &(call, orders, found) in rows {

@@ -68,7 +68,7 @@ impl Recorded {
     }
 }
 
-/// A recording of so many rounds, of which each has a time slice, a collection and two messages.
+/// A recording of `rounds` rounds, of which each has a time slice, a collection and two messages.
 pub(crate) fn record(path: &Path, rounds: u64) {
     let mut to = Recorded::new(path, (1400 * rounds).max(1 << 20));
     let [main, fib, evil] = ["main", "fib", EVIL].map(|name| to.function(name));

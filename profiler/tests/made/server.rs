@@ -7,7 +7,7 @@ use beamline_formats::ring::{Event, Id, Name};
 
 use super::made::Recorded;
 
-/// A recording of a server that boot has started, and that six clients call in turns, so many times together.
+/// A recording of a server that boot has started, and that six clients call in turns, `calls` times together.
 pub(crate) fn record_server(path: &Path, calls: u64) {
     let mut to = Recorded::new(path, 1 << 20);
     let of = |to: &Recorded, module: &str, name: &str| {

@@ -94,7 +94,7 @@ pub enum BeamErrorKind {
     BadLiteral,
     /// A native record's definition makes no sense.
     BadRecord,
-    /// What is told to a debugger makes no sense.
+    /// The debug information makes no sense.
     BadDebugInfo,
 }
 

@@ -83,7 +83,7 @@ pub fn set_schedulers(count: usize) {
 
 /// Sets how schedulers wake each other. Only before the first process is made.
 pub fn set_waking(waking: Waking) {
-    // Who comes later finds it set.
+    // The first call wins.
     let _ = WAKING.set(waking);
 }
 

@@ -122,7 +122,7 @@ impl Parker {
         self.park_after(SPINS, timeout)
     }
 
-    /// The same after so many looks at the token.
+    /// As [`Parker::park`], after `looks` looks at the token.
     fn park_after(&self, looks: u32, timeout: Option<Duration>) -> Woken {
         for _ in 0..looks {
             if self.take_token() {
@@ -224,7 +224,8 @@ impl Parking {
         self.end_sleep(id, woken)
     }
 
-    /// The same for one that has just handed a call over: it stays awake for as long as a short one takes.
+    /// As [`Parking::sleep`], for a scheduler that has just handed a call over: it stays awake for as long as a short
+    /// one takes.
     pub fn look_and_sleep(&self, id: usize, timeout: Option<Duration>) -> Woken {
         let parker = &self.parkers[id];
         let woken = match look(|| parker.take_token()) {

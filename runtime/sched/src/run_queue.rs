@@ -30,7 +30,7 @@ const PRIORITIES: [Priority; 4] = [
     Priority::Low,
 ];
 
-/// One time slice of low in so many of normal and low.
+/// Of this many time slices of normal and low, one is low's.
 const RESCHEDULE_LOW: u8 = 8;
 
 struct Queues<T> {

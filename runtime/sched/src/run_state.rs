@@ -78,8 +78,8 @@ impl RunState {
         }
     }
 
-    /// Asks for a time slice of a process that is idle, and wakes no other. `true`: the process is the caller's, who
-    /// must put it into a run queue; until then no thread runs it.
+    /// Asks for a time slice of a process that is idle, and wakes no other. `true`: the caller is alone with the
+    /// process, and must put it into a run queue; until then no thread runs it.
     #[inline]
     #[must_use = "the caller enqueues on true"]
     pub fn claim(&self) -> bool {

@@ -193,7 +193,7 @@ mod loom_tests {
     /// What only the scheduler may touch.
     struct Office(UnsafeCell<u32>);
 
-    // SAFETY: who has the seat is alone with it, which loom checks.
+    // SAFETY: the thread in the seat is alone with it, which loom checks.
     unsafe impl Sync for Office {}
 
     impl Office {

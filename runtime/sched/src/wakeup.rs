@@ -74,7 +74,7 @@ pub struct WakeupOther {
 }
 
 impl WakeupOther {
-    /// A time slice has made so many reductions.
+    /// A time slice has made `reds` reductions.
     pub fn count(&mut self, reds: i64) {
         self.reds += reds.max(0);
     }
@@ -114,7 +114,8 @@ impl WakeupOther {
 mod tests {
     use super::*;
 
-    /// After how many of these looks another one is woken: each at so many that wait, after so many reductions.
+    /// After how many of these looks another one is woken. A look: how many wait, and the reductions since the one
+    /// before.
     fn wakes_after(
         threshold: Threshold,
         looks: impl IntoIterator<Item = (usize, i64)>,

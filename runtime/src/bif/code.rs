@@ -82,7 +82,7 @@ fn prepared<'p>(term: Term<'p>) -> Result<&'p Prepared, Raise<'p>> {
         .ok_or_else(badarg)
 }
 
-/// Held from the look at what is prepared until it is taken: who is second finds nothing to finish.
+/// Held from the look at what is prepared until it is taken: a second caller finds nothing to finish.
 static FINISHING: Mutex<()> = Mutex::new(());
 
 /// A change of code is about to be seen.

@@ -120,7 +120,7 @@ fn name_of_binary(a: Term<'_>, encoding: Term<'_>) -> Result<String, Raise<'stat
         let (valid, error) = unicode::utf8_prefix(&bytes);
         match error {
             None => Ok(valid.to_owned()),
-            // Too long is told before wrong, as in ERTS, which counts while it reads.
+            // The error for too long a text comes before that for a wrong one, as in ERTS, which counts while it reads.
             Some(_) if valid.chars().count() > MAX_ATOM_CHARS => Err(system_limit()),
             Some(_) => Err(badarg()),
         }
@@ -412,7 +412,7 @@ fn string_list_to_float_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResul
 /// The first number of a printed pid, port or reference: the node's.
 fn node_number(term: Term<'_>) -> u32 {
     let name = term.as_external().map(|external| external.node().name);
-    // An old incarnation of this node is told as this one.
+    // An old incarnation of this node is written as this one.
     let name = name.filter(|name| *name != am::nonode_at_nohost);
     name.map_or(0, Atom::index)
 }

@@ -118,7 +118,7 @@ fn term_type_1<'p>(_p: &'p Process, [a]: [Term<'p>; 1]) -> BifResult<'p> {
     Ok(Atom::new(name).term())
 }
 
-/// The text as the emulator prints it, cut off after about so many parts.
+/// The text as the emulator prints it, cut off when about `limit` subterms are printed.
 fn term_to_string_2<'p>(p: &'p Process, [a, limit]: [Term<'p>; 2]) -> BifResult<'p> {
     let most = i64::from(i32::MAX);
     let text = match limit.view() {

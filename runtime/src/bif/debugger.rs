@@ -105,7 +105,7 @@ fn int(term: Term<'_>) -> Option<i32> {
     term.as_small().map(|value| value as i32)
 }
 
-/// The same of one that counts something.
+/// As [`int`], for an argument that counts something: not negative.
 fn count(term: Term<'_>) -> Result<usize, Raise<'static>> {
     let value = int(term).and_then(|value| usize::try_from(value).ok());
     value.ok_or_else(badarg)
@@ -227,7 +227,7 @@ fn notify_breakpoint_hit_3<'p>(
     Ok(if sent.is_ok() { am::ok } else { am::noproc }.term())
 }
 
-/// What is told of a suspended process.
+/// Describes a suspended process.
 type Tell = Box<dyn for<'h> Fn(&Process, &'h Heap) -> Term<'h> + Send>;
 
 /// Asks the suspended process in `x(0)`; the answer is `running` when it is not suspended. `tell` is made of the

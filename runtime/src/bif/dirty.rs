@@ -109,14 +109,14 @@ fn error(reason: Term<'_>) -> Raise<'static> {
     }
 }
 
-/// Sends `{Tag, self()}`; where that goes to nobody, nobody is told.
+/// Sends `{Tag, self()}`; a receiver that does not exist is no error.
 fn tell<'p>(p: &'p Process, to: Term<'p>, tag: &'static str) -> Term<'p> {
     let message = p.tuple(&[atom(tag), p.pid().term()]);
     let _ = send_to(p, to, message);
     atom("ok")
 }
 
-/// Waits, at work or asleep. Where time is the program's, only the one who looks at the clock has it pass.
+/// Waits, at work or asleep. Where time is virtual, only a caller that looks at the clock makes it pass.
 fn wait(milliseconds: usize, at_work: bool) {
     if !at_work && !chance::form().is_virtual() {
         std::thread::sleep(Duration::from_millis(milliseconds as u64));

@@ -578,7 +578,7 @@ fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<
     Ok(Program::new(Message::copy_of(spec))?.term(p))
 }
 
-/// Results of a list's terms, the last one first, before `results`; of so many terms in a time slice as it has
+/// Results of a list's terms, the last one first, before `results`; a time slice takes as many terms as it has
 /// reductions.
 fn match_spec_run_r_3<'p>(
     p: &'p Process,
@@ -617,7 +617,7 @@ impl<'p> Actions<'p> for Test<'p> {
             Action::Caller | Action::CallerLine => am::undefined.term(),
             Action::IsSeqTrace => Term::bool(seq::is_traced(self.0)),
             Action::GetSeqToken => seq::token_term(self.0, self.0),
-            // It is told, not set.
+            // It is read, not set.
             Action::SetSeqToken => seq::component(self.0, args[0])?,
             Action::Silent => am::true_.term(),
             Action::Display => {

@@ -328,7 +328,7 @@ fn set_next<'p, T: PTabElement>(
     })
 }
 
-/// Has the process of `{Pid, Milliseconds}` do nothing for so long, as one of its signals; is there such a process?
+/// Has the process of `{Pid, Milliseconds}` do nothing for that time, as one of its signals; is there such a process?
 fn proc_sig_block<'p>(value: Term<'p>) -> GuardResult<'p> {
     let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
     let pair = pair.ok_or_else(badarg)?;

@@ -259,7 +259,7 @@ fn counted(list: Term<'_>) -> Result<usize, Raise<'static>> {
     Ok(count)
 }
 
-/// What is due for `work` of which one reduction pays for so much.
+/// What is due for `work` of which one reduction pays for `per_red`.
 fn due(work: usize, per_red: usize) -> Due {
     Due::new(work, per_red * CONTEXT_REDS as usize)
 }

@@ -206,7 +206,7 @@ fn port_info_2<'p>(p: &'p Process, [port, item]: [Term<'p>; 2]) -> BifResult<'p>
     Ok(item.unwrap_or(am::badarg.term()))
 }
 
-/// What is told of a port that is not open; `None` for what is no port at all, or one of another node.
+/// The answer for a port that is not open; `None` for what is no port at all, or one of another node.
 fn no_port(port: Term<'_>) -> Option<Term<'static>> {
     let was_port = match port.view() {
         View::Port(_) | View::Atom(_) => true,

@@ -519,7 +519,7 @@ fn ends_with_reply(p: &Process, monitor: RefNumbers) -> bool {
         .is_some_and(|alias| alias.end == AliasEnd::Reply)
 }
 
-/// Where a recorded run is followed in which the end of what is monitored was told first: to be tried again later.
+/// Whether to try again later: a recorded run is followed in which the end of the monitored process came first.
 fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
     p.wait_for_notice(|p| {
         let reference = reference.as_ref()?.numbers();
@@ -698,7 +698,7 @@ pub(super) fn ask_or_answer(p: &Process, pid: Pid, request: Signal) {
     }
 }
 
-/// Sends `{Ref, Value}` to who asked.
+/// Sends `{Ref, Value}` to the process that asked.
 pub(crate) fn reply(to: Pid, reference: RefNumbers, value: Term<'_>) {
     let heap = Heap::detached();
     let answer = Message::of_tuple(&[heap.reference(reference), value]);

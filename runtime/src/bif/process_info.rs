@@ -203,7 +203,7 @@ fn look(p: &mut Process, pid: Pid, items: &Message, form: Form) -> Next {
     Next::Return
 }
 
-/// The items, as another process asked for them, for which `by` pays. Each is told of the heap as it is without them.
+/// The items, as another process asked for them, for which `by` pays. The heap is described as it is without them.
 fn told(p: &Process, by: &Process, items: Term<'_>, form: Form) -> Message {
     Heap::detached().into_message(|heap| {
         let mut pairs = Vec::new();

@@ -45,7 +45,7 @@ pub(super) fn reset() -> Term<'static> {
     Term::bool(true)
 }
 
-/// The system tracer as it is told.
+/// The system tracer as a term.
 pub(super) fn system_tracer(p: &Process, tracer: Option<TracerId>) -> Term<'_> {
     tracer.map_or(Term::bool(false), |tracer| tracer.told(p))
 }

@@ -41,7 +41,7 @@ pub(crate) struct Release {
 
 static RELEASE: OnceLock<Release> = OnceLock::new();
 
-/// Says which OTP's libraries run. The first call counts. Before it is told, that is OTP 29.
+/// Says which OTP's libraries run. The first call counts. Until then, that is OTP 29.
 pub(crate) fn set_release(release: Release) {
     let _ = RELEASE.set(release);
 }
@@ -640,7 +640,7 @@ fn queue_lengths(dirty: &[Dirty]) -> Vec<usize> {
     lengths
 }
 
-/// The same with what runs, which is in no queue.
+/// As [`queue_lengths`], with what runs, which is in no queue.
 fn active_tasks(dirty: &[Dirty]) -> Vec<usize> {
     let mut lengths = queue_lengths(dirty);
     let (ordinary, behind) = lengths.split_at_mut(sched::schedulers());

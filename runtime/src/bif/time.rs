@@ -229,7 +229,7 @@ fn flags<'p, const N: usize>(
     Ok(values)
 }
 
-/// When a timer of so many milliseconds runs out; `None` where that is later than the clock can count.
+/// When a timer of `time` milliseconds runs out; `None` where that is later than the clock can count.
 fn deadline(time: Term<'_>, absolute: bool) -> Option<u64> {
     let milliseconds = time.as_small()?;
     if absolute {

@@ -56,7 +56,7 @@ fn settled<'p>(
 }
 
 fn info<'p>(p: &'p Process, session: &Handle, what: Term<'p>, key: Term<'p>) -> BifResult<'p> {
-    // What cannot be traced is told before what cannot be asked.
+    // An error for what cannot be traced comes before one for what cannot be asked.
     let is_tracee = matches!(
         what.view(),
         View::Atom(_) | View::Pid(_) | View::Port(_) | View::External(_) | View::Tuple(_)

@@ -80,7 +80,7 @@ impl<'p> Conversion<'p> {
         }
     }
 
-    /// Converts on until more than so many units are read, to the end, or to the first error.
+    /// Converts on until more than `units` units are read, to the end, or to the first error.
     fn run(&mut self, units: usize) {
         self.most = units;
         while self.units <= units

@@ -1,8 +1,8 @@
 //! Compiled code: where it lies in memory, and which specific instructions it was made of.
 //!
-//! A function is compiled into a block. A process's stack holds return addresses of compiled code, while its `pc`, its
-//! catch tags and everything that is told of places in code have the addresses of specific instructions. The tables
-//! here lead from the one to the other.
+//! A function is compiled into a block. A process's stack holds return addresses of compiled code. Its `pc`, its catch
+//! tags and all places in code that programs see are addresses of specific instructions. The tables here lead from the
+//! one to the other.
 //!
 //! Invariants:
 //! - MC1: the words [`head::NATIVE`](super::op::entry::NATIVE) and `BODY` of a function's head are addresses of compiled
@@ -28,7 +28,7 @@ use crate::term::CodeAddress;
 
 /// Bytes for compiled code. Pages that nothing was written to take no memory.
 pub(crate) const BYTES: usize = 256 << 20;
-/// Blocks begin at multiples of so many bytes.
+/// Blocks begin at multiples of this number of bytes.
 const ALIGNMENT: usize = 64;
 
 /// Code that belongs to no function.
@@ -70,10 +70,11 @@ pub(crate) struct Compiled {
     pub(crate) way_by_entry: Option<u32>,
     /// For each instruction, ascending: its offset in words, and in bytes where a process goes on with it.
     pub(crate) places: Vec<(u32, u32)>,
-    /// The same, where its compiled form begins: who gets there may need what machine registers hold.
+    /// As `places`, but where its compiled form begins: a jump to there may need values in machine registers.
     pub(crate) starts: Vec<(u32, u32)>,
     pub(crate) returns: Vec<(u32, u32)>,
-    /// Code that stands behind the rest, ascending in bytes: of an instruction at so many words, its offset in bytes.
+    /// Code that stands behind the rest, ascending in bytes: the offset in words of its instruction, and its own in
+    /// bytes.
     pub(crate) cold: Vec<(u32, u32)>,
 }
 
@@ -230,7 +231,7 @@ pub(crate) const PROLOGUE_BYTES: u64 = 13;
 /// that takes its place where a function's calls of itself are to go by its entry (MC3).
 pub(crate) const BEGINNING: [u8; 8] = [0x49, 0x81, 0xee, 1, 0, 0, 0, 0x0f];
 
-/// The same with a jump so many bytes further.
+/// [`BEGINNING`] with a jump `bytes` further in the place of its instruction.
 fn beginning_with_jump(bytes: u32) -> [u8; 8] {
     const JUMP: u8 = 0xe9;
     const JUMP_BYTES: u32 = 5;
@@ -410,7 +411,7 @@ pub(crate) fn specific(address: CodeAddress) -> CodeAddress {
     specific_if_known(address).expect("a return address")
 }
 
-/// The same of a word that was on a stack once; `None` where compiled code has been given back since.
+/// As [`specific`], for a word that was on a stack once; `None` where compiled code has been given back since.
 #[must_use]
 pub(crate) fn specific_if_known(address: CodeAddress) -> Option<CodeAddress> {
     let Some(engine) = ENGINE.get() else {
@@ -460,7 +461,7 @@ pub(crate) fn native(address: CodeAddress) -> Option<u64> {
     answer(&NATIVE, address.word(), || find_native(engine, address))
 }
 
-/// The same, looked for.
+/// As [`native`], without a look at what the thread remembers.
 fn find_native(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
     let (start, block) = blocks.by_specific.range(..=address.word()).next_back()?;
@@ -490,7 +491,7 @@ pub(crate) fn return_word(address: CodeAddress) -> u64 {
     found.expect("who calls is compiled")
 }
 
-/// The same, looked for.
+/// As [`return_word`], without a look at what the thread remembers.
 fn find_return_word(engine: &Engine, address: CodeAddress) -> Option<u64> {
     let blocks = engine.blocks.read();
     let (start, block) = blocks.by_specific.range(..address.word()).next_back()?;

@@ -132,7 +132,7 @@ pub(crate) trait Word {
     fn put(given: Self::Given, sink: &mut impl Sink);
 }
 
-/// A list: so many words as the operand says that counts it.
+/// A list, of as many words as another operand says.
 pub(crate) trait List {
     /// The type that running code sees.
     type Value;
@@ -141,7 +141,7 @@ pub(crate) trait List {
     /// Reads it.
     ///
     /// # Safety
-    /// I1: so many words stand at `at`.
+    /// I1: `count` words stand at `at`.
     unsafe fn read(at: *const u64, count: usize) -> Self::Value;
     /// Puts it.
     fn put(given: Self::Given, sink: &mut impl Sink);

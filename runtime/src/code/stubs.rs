@@ -76,7 +76,7 @@ pub(crate) fn trace_frame_kind(word: u64) -> Option<usize> {
     trace_frame_kind_from(trace_returns(), word)
 }
 
-/// The same, where [`trace_returns`] are known.
+/// As [`trace_frame_kind`], where [`trace_returns`] are known.
 #[inline(always)]
 fn trace_frame_kind_from((first, bytes): (u64, u64), word: u64) -> Option<usize> {
     let offset = word.wrapping_sub(first);
@@ -85,12 +85,13 @@ fn trace_frame_kind_from((first, bytes): (u64, u64), word: u64) -> Option<usize>
 }
 
 /// Calls `visit` with every return address on the stack, innermost first, while it says so. A recursive call's frames,
-/// one behind the other, return to the same place: they are told once.
+/// one behind the other, return to the same place: this address is visited once.
 pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
     for_each_return_word(p, |word| visit(native::specific(word)));
 }
 
-/// The same with the words that stand there, in the form of the engine that has put them there.
+/// As [`for_each_return`], with the words as they stand on the stack, in the form of the engine that has put them
+/// there.
 #[inline]
 pub(crate) fn for_each_return_word(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
     let (mut at, end) = (p.stop.get(), p.hend());

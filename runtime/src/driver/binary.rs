@@ -106,7 +106,7 @@ impl Counted {
         it
     }
 
-    /// The same, which stays here.
+    /// The binary for a library, whose count stays here.
     pub(super) fn as_ptr(&self) -> *mut DrvBinary {
         self.0.as_ptr()
     }
@@ -183,7 +183,7 @@ unsafe fn release(binary: *mut DrvBinary) -> isize {
     }
 }
 
-/// The same binary with another size; null where there is no memory.
+/// The binary with another size; null where there is no memory.
 ///
 /// # Safety
 /// DB1: the caller has the only count.

@@ -1,7 +1,8 @@
 //! The end of a port of a driver.
 //!
-//! Those who know the port are told at once. The driver is stopped when its queue is empty; until then it is called as
-//! before, and is asked to flush once. Source: `erts_deliver_port_exit()`, `terminate_port()`, `driver_failure_term()`.
+//! Owner, links and monitors hear of the end at once. The driver is stopped when its queue is empty; until then it is
+//! called as before, and is asked to flush once. Source: `erts_deliver_port_exit()`, `terminate_port()`,
+//! `driver_failure_term()`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use crate::term::atom::atom;
 use crate::term::{Term, am};
 
 impl Instance {
-    /// Ends the port with `reason`; its owner is told so if it `asked` for it. Under the driver's lock.
+    /// Ends the port with `reason`; its owner gets a message if it `asked` for it. Under the driver's lock.
     pub(super) fn close(self: &Arc<Self>, reason: Term<'_>, asked: bool) {
         if self.phase.load(Ordering::Acquire) != phase::OPEN || !self.port.leave_all(reason) {
             return;
@@ -57,7 +58,7 @@ impl Instance {
         }
     }
 
-    /// The driver has not begun: nobody is told.
+    /// The driver has not begun: nobody hears of the end.
     pub(super) fn end_quietly(self: &Arc<Self>) {
         self.locked(|| {
             self.phase.store(phase::STOPPED, Ordering::Release);

@@ -1,4 +1,5 @@
-//! A driver that was loaded: who has loaded it, who waits for what becomes of it, and what is to become of it.
+//! A driver that was loaded: which processes have loaded it, which wait for a change of it, and what is to become of
+//! it.
 
 use super::entry::Failure;
 use crate::heap::Heap;
@@ -14,11 +15,11 @@ pub(super) enum Status {
     Ok,
     /// It is to be unloaded.
     Unload,
-    /// The same, and no port is opened any more.
+    /// It is to be unloaded, and no port is opened any more.
     ForceUnload,
     /// It is to be loaded anew.
     Reload,
-    /// The same, and no port is opened any more.
+    /// It is to be loaded anew, and no port is opened any more.
     ForceReload,
     /// It stays for ever.
     Permanent,
@@ -33,7 +34,7 @@ pub(super) enum Role {
     },
     AwaitsLoad(RefNumbers),
     AwaitsUnload(RefNumbers),
-    /// The same, whatever is cancelled in between.
+    /// As [`Role::AwaitsUnload`], whatever is cancelled in between.
     AwaitsUnloadOnly(RefNumbers),
 }
 

@@ -79,7 +79,7 @@ pub(super) fn of(port: DrvPort) -> Option<Arc<Instance>> {
     INSTANCES.read().get(&(port.addr() as u64)).cloned()
 }
 
-/// The same of the port that a term is.
+/// As [`Instance::of`], for the port that a term is.
 pub(super) fn of_term(port: TermData) -> Option<Arc<Instance>> {
     // SAFETY: NF1: an immediate.
     let port = unsafe { Term::new(RawTerm(port)) }.as_port()?;
@@ -186,7 +186,7 @@ impl Instance {
         })
     }
 
-    /// The same in the name of a process, for a port that is open.
+    /// As [`Instance::call`], in the name of a process, for a port that is open.
     fn serve<T>(
         self: &Arc<Self>,
         caller: Option<Pid>,

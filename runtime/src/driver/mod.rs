@@ -10,11 +10,11 @@
 //! - `select`, `timer`, `job`, `monitor`: what has a driver called later.
 //! - `lock`, `thread`, `system`: what has to do with no port, but for its data lock.
 //!
-//! A library knows a port (`ErlDrvPort`) by its number. So a port that is gone is told from one that is there, whenever
-//! and wherever the library asks.
+//! A library knows a port (`ErlDrvPort`) by its number. So a port that is gone is known as such, whenever and wherever
+//! the library asks.
 //!
 //! Source: `io.c`, `erl_bif_ddll.c`, OTP 29. Invariants NF1 of `nif/mod.rs` and:
-//! - D1: a driver's functions are those of an open library: who calls one holds its [`Driver`](entry::Driver).
+//! - D1: a driver's functions are those of an open library: a caller of one holds its [`Driver`](entry::Driver).
 //! - D2: a driver guards its data (`ErlDrvData`): its functions are called for a port under the lock that it has chosen.
 #![expect(unsafe_code, reason = "C calls these functions, and gives pointers")]
 

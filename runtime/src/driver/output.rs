@@ -136,7 +136,7 @@ api! {
         let Some(this) = of(port) else { return -1 };
         deliver_bytes(&this, bytes_at(header, header_size), bytes_at(data, size))
     }
-    /// The same with part of a binary.
+    /// Sends a header, always as bytes, and part of a binary.
     fn driver_output_binary(
         port: DrvPort, header: *mut c_char, header_size: usize, binary: *mut DrvBinary, from: usize, size: usize,
     ) -> c_int {
@@ -144,7 +144,7 @@ api! {
         let part = Part::Shared(holder, from, from + size);
         deliver(&this, bytes_at(header, header_size), vec![part])
     }
-    /// The same with what is behind the first `skip` bytes of a vector.
+    /// Sends a header, always as bytes, and what is behind the first `skip` bytes of a vector.
     fn driver_outputv(port: DrvPort, header: *mut c_char, header_size: usize, vector: *mut IoVec, skip: usize) -> c_int {
         let Some(this) = of(port) else { return -1 };
         let parts = elements(vector, skip).into_iter().map(|(bytes, binary)| {

@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// Drops so many bytes, and says how many are left; not if there are fewer.
+    /// Drops the first `count` bytes, and says how many are left; `None` if there are fewer.
     fn drop_first(&mut self, mut count: usize) -> Option<usize> {
         self.size = self.size.checked_sub(count)?;
         while let Some(part) = self.parts.front_mut().filter(|_| count > 0) {
@@ -149,7 +149,7 @@ api! {
     fn driver_enqv(port: DrvPort, vector: *mut IoVec, skip: usize) -> c_int {
         add(port, || share_vector(vector, skip), false)
     }
-    /// The same at the front.
+    /// Adds what is behind the first `skip` bytes of a vector at the front.
     fn driver_pushqv(port: DrvPort, vector: *mut IoVec, skip: usize) -> c_int {
         add(port, || share_vector(vector, skip), true)
     }
@@ -173,7 +173,7 @@ api! {
             false => shown.iov.as_mut_ptr(),
         }
     }
-    /// The same as a vector; how many bytes there are, or -1.
+    /// Gives the queue as a vector; how many bytes there are, or -1.
     fn driver_peekqv(port: DrvPort, out: *mut IoVec) -> usize {
         let Some(this) = of(port) else { return NONE };
         let mut queue = this.queue.lock();

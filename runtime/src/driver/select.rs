@@ -67,7 +67,7 @@ impl Selected {
 
 static SELECTED: Mutex<BTreeMap<RawFd, Selected>> = Mutex::new(BTreeMap::new());
 
-/// Who is told that a descriptor of a port is ready.
+/// Tells a port that its descriptor is ready.
 struct Teller {
     port: u64,
 }

@@ -1,4 +1,4 @@
-//! Time, the environment, libraries, errors, and what is told of the system.
+//! Time, the environment, libraries, errors, and facts about the system.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};

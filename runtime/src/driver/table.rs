@@ -1,9 +1,9 @@
-//! Which drivers there are: those that libraries have, with who loaded them and who waits for them, and those that are
-//! linked in. Source: `erl_bif_ddll.c`, OTP 29.
+//! Which drivers there are: those of libraries, with the processes that loaded them and those that wait for them, and
+//! those that are linked in. Source: `erl_bif_ddll.c`, OTP 29.
 //!
-//! A driver ends when nobody refers to it any more: no process that has loaded it, no port, no job. Then it is unloaded,
-//! or loaded anew where that was asked for. Who gives up the last reference does so, but not before a driver's function
-//! that runs has returned, because each call into a driver holds a [`Use`].
+//! A driver ends when nobody refers to it any more: no process that has loaded it, no port, no job. Then it is
+//! unloaded, or loaded anew where that was asked for. Whoever gives up the last reference does so, but not before a
+//! driver's function that runs has returned, because each call into a driver holds a [`Use`].
 //!
 //! The table's lock is the last one to be taken, and a driver's `init` and `finish` run under it. They may come back to
 //! add and remove drivers, so a thread may take it again; no row is borrowed while they run.
@@ -242,7 +242,7 @@ pub(super) enum Awaited {
     UnloadedOnly,
 }
 
-/// `erl_ddll:monitor/2`: the reference, or also what is told at once.
+/// `erl_ddll:monitor/2`: the reference; and the message, where it is due at once.
 pub(super) fn monitor(
     p: &Process,
     name: &[u8],

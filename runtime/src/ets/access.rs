@@ -109,7 +109,7 @@ impl Table {
         Ok(state)
     }
 
-    /// The same, for an access.
+    /// As [`Self::exclusive`], for an access.
     #[inline]
     fn settled_exclusive<'p>(
         &self,
@@ -173,7 +173,7 @@ impl Table {
         Ok((state, owned))
     }
 
-    /// To delete it or give it to another owner, whatever its state, as its owner ends; nothing where that one has got another
+    /// To delete it or give it to another owner, whatever its state, as its owner ends; `None` where that one has got another
     /// table meanwhile, which comes first.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! An object is a tuple kept outside processes ([`Stored`]); reading copies it to the reader's heap. Processes reach a
 //! [`Table`] by name or through a magic reference. One lock guards its contents.
 //!
-//! - `access`: who reads and changes a table, in the order of accesses.
+//! - `access`: reads and changes of a table, in the order of accesses.
 //! - `compressed`: the sizes of objects in compressed tables.
 //! - `hash`: `set`, `bag`, `duplicate_bag`.
 //! - `tree`: `ordered_set`.
@@ -124,7 +124,7 @@ pub(crate) struct Heir {
     pub(crate) pid: Pid,
     /// The process, lest another one inherit that has got its pid.
     process: Weak<ProcShared>,
-    /// What the heir is told; nothing is sent where there is none.
+    /// The heir's data; without an heir, nothing is sent.
     pub(crate) data: Option<Message>,
 }
 
@@ -451,7 +451,7 @@ impl Objects {
     }
 
     /// Has `change` change the one object with `key`, which stays one with that key, in a table that has one at most; what
-    /// that returns, nothing where there is no such object.
+    /// that returns, `None` where there is no such object.
     #[inline]
     pub(crate) fn update<R>(
         &mut self,

@@ -51,14 +51,14 @@ pub(crate) type TableRef = Arc<MagicBinary>;
 
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
 
-/// The references of the tables without names that a replay has made: one that is gone is told from one that has yet to be
-/// made.
+/// The references of the tables without names that a replay has made: they tell a table that is gone from one that has
+/// yet to be made.
 static MADE: LazyLock<Mutex<HashSet<RefNumbers>>> = LazyLock::new(Mutex::default);
 
 /// What stands for each name in the order of accesses: for looking up the name, and for all that is done to its table.
 static OBJECTS: ObjectsOf<Atom> = ObjectsOf::new();
 
-/// What stands for a name in the order of accesses; nothing where nobody asks for the order.
+/// What stands for a name in the order of accesses; `None` where nobody asks for the order.
 pub(super) fn object_of(name: Atom) -> Option<&'static Object> {
     order::is_asked().then(|| OBJECTS.of(name))
 }
@@ -182,7 +182,7 @@ pub(super) fn look_again<'p>(p: &Process, id: Term<'p>) -> Result<(), Leave<'p>>
     Err(Control::Wait.into())
 }
 
-/// The same by nobody in particular.
+/// The table of this name or reference, where no process looks for it.
 ///
 /// # Errors
 /// As [`find`].
@@ -230,7 +230,7 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
         MADE.lock().insert(reference.ref_numbers());
     }
     TABLES.fetch_add(1, Ordering::Relaxed);
-    // Before others find it by its name, who may delete it.
+    // Before others, which may delete it, find it by its name.
     OWNED.lock().own(owner, Arc::clone(&reference));
     drop(names);
     Ok(Some(reference))
@@ -340,8 +340,8 @@ impl Owned {
     }
 }
 
-/// The names of tables, while one that has a name is about to go or to change it: who looks for the name meanwhile finds
-/// what comes before this or after it in the order of accesses.
+/// The names of tables, locked while a table with a name is about to go or to change it: a process that looks for the
+/// name meanwhile finds the state before or after, in the order of accesses.
 pub(crate) type Names = Option<RwLockWriteGuard<'static, Map<Atom, TableRef>>>;
 
 /// The names, for a change of this table. Its state is locked.
@@ -413,8 +413,8 @@ fn moves_object(table: &Table, old: Atom, new: Atom) {
     }
 }
 
-/// Who owns which tables, while one that may get another owner is accessed: who ends finds all that it has been given by
-/// then, in the order of accesses.
+/// Which process owns which tables, locked while a table that may get another owner is accessed: a process that ends
+/// finds all that it has been given by then, in the order of accesses.
 pub(crate) type Owners = MutexGuard<'static, Owned>;
 
 /// The owners, for a change of a table's owner. Its state is locked.
@@ -430,7 +430,7 @@ fn may_own(pid: Pid, is_it: impl FnOnce(&ProcShared) -> bool) -> bool {
     process::lookup(pid, &pin()).is_some_and(|shared| shared.may_own() && is_it(shared))
 }
 
-/// Has `p`, its owner, make `to` the owner of `table`; nothing where that one is gone.
+/// Has `p`, its owner, make `to` the owner of `table`; `None` where that one is gone.
 pub(crate) fn give_away(
     p: &Process,
     table: &Table,

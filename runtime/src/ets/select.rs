@@ -224,7 +224,7 @@ fn visit_tree<'p>(
     }
 }
 
-/// The same where the keys are known.
+/// As [`visit_tree`], where the keys are known.
 fn visit_known<'p>(
     tree: &Tree,
     keys: &[Term<'_>],

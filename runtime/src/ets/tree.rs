@@ -25,10 +25,10 @@ use routed::{Base, Part, Routed, search};
 
 /// A table in the order of its keys.
 ///
-/// As ERTS's contention adapting tree, it is made of base nodes, one beside the other in the order of
-/// keys, and of routes that say where each but the first begins. It has one base node until it is told
-/// to split: changes hold the whole table's lock, so that no contention asks for it. A base node is a B+-tree of three
-/// levels: a place is found in few lines of memory, and the object behind another one is mostly beside it.
+/// As ERTS's contention adapting tree, it is made of base nodes, one beside the other in the order of keys, and of
+/// routes that say where each but the first begins. It has one base node until the program asks it to split: changes
+/// hold the whole table's lock, so that no contention asks for it. A base node is a B+-tree of three levels: a place is
+/// found in few lines of memory, and the object behind another one is mostly beside it.
 pub(crate) struct Tree {
     key: usize,
     bases: Routed<Base>,

@@ -69,7 +69,7 @@ impl From<ArithError> for Raise<'static> {
 
 /// Words of work on big integers that cost a reduction. Source: `ERTS_ARITH_WORDS_PER_REDUCTION`.
 const WORDS_PER_RED: usize = 16;
-/// An operand or a result of so many words costs the whole time slice.
+/// An operand or a result of this many words costs the whole time slice.
 const SLICE_WORDS: usize = CONTEXT_REDS as usize * WORDS_PER_RED;
 
 /// Limbs of an integer; a small one counts as one.
@@ -308,7 +308,7 @@ mod tests {
     use crate::code::bif::Call;
     use crate::term::{Atom, am};
 
-    /// What `operator` costs for integers of so many limbs, 0 being the small integer 7.
+    /// What `operator` costs for integers of these numbers of limbs, 0 being the small integer 7.
     fn cost(operator: &str, operands: &[usize]) -> i64 {
         let p = Process::new(233);
         let build = |&limbs: &usize| match limbs {

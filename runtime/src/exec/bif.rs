@@ -16,7 +16,7 @@ pub(crate) enum BifEnd {
     Return,
     /// By calling the function with this entry, its arguments in the registers.
     Go(CodeAddress),
-    /// The same, in the process's next time slice.
+    /// By calling the function with this entry in the process's next time slice.
     Trap(CodeAddress),
     /// By going on at this address, with nothing to return to here.
     Jump(CodeAddress),
@@ -62,7 +62,7 @@ pub(crate) fn call_bif(
     }
 }
 
-/// The same of a BIF that cannot collect; here, too, `pc` tells meanwhile where it was called.
+/// Calls a BIF that cannot collect; here, too, `pc` tells meanwhile where it was called.
 fn call_plain(
     p: &mut Process,
     row: &'static Bif,

@@ -25,7 +25,7 @@ impl Ready {
     }
 }
 
-/// The exception of a call that cannot be made: it is told as `erlang:apply/2`'s or `apply/3`'s, with its arguments.
+/// The exception of a call that cannot be made: it names `erlang:apply/2` or `apply/3`, with its arguments.
 fn bad_apply<'p>(p: &'p Process, args: &[Term<'p>], raise: &Raise<'p>) -> Exception {
     let exception = Exception::from_raise(p, raise);
     Exception {
@@ -145,7 +145,7 @@ pub(crate) fn call_fun<'p>(
 }
 
 /// `apply(Fun, Args)`. Arguments that are no list are wrong ones of `apply/2`; a fun that cannot be called with them
-/// is told as in a call of it, even where no function has as many.
+/// raises what a call of it raises, even where no function has as many.
 pub(crate) fn apply_fun<'p>(
     p: &'p Process,
     fun: Term<'p>,
@@ -249,7 +249,7 @@ fn undefined_function<'p>(
     Ok(Ready::of(handler))
 }
 
-/// What a failed `apply` with so many arguments is called in stack traces.
+/// What stack traces call a failed `apply` with `arity` arguments.
 pub(crate) fn apply_mfa(arity: u8) -> Mfa {
     Mfa {
         module: am::erlang,

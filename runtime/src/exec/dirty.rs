@@ -87,7 +87,7 @@ pub(crate) fn on<'p>(p: &'p Process, dirty: Dirty, body: Body, args: &[Term<'p>]
     begin_or_go_on(p, Some(long(dirty)), body, args, None)
 }
 
-/// The same of one whose calls are usually short, and may hold something.
+/// As [`on`], for a BIF whose calls are usually short, and may hold something.
 pub(super) fn briefly_on<'p>(
     p: &'p Process,
     dirty: Dirty,
@@ -111,7 +111,7 @@ pub(super) fn long(to: Dirty) -> Leaves {
     }
 }
 
-/// The same of one that begins on an ordinary scheduler.
+/// As [`on`], for a BIF that begins on an ordinary scheduler.
 pub(crate) fn on_ordinary<'p>(p: &'p Process, body: Body, args: &[Term<'p>]) -> BifResult<'p> {
     begin_or_go_on(p, None, body, args, None)
 }

@@ -212,7 +212,7 @@ pub(crate) fn end_call(p: &mut Process, at: CodeAddress, env: Env, result: RawTe
     call_in_stages(p, at, Some(ended))
 }
 
-/// The same of a call that does not just return a value: `ended` is how its first function has ended, if that has been
+/// Makes a call that does not just return a value: `ended` is how its first function has ended, if that has been
 /// called.
 #[cold]
 fn call_in_stages(p: &mut Process, at: CodeAddress, ended: Option<(Env, RawTerm)>) -> BifEnd {

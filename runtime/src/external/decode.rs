@@ -176,7 +176,7 @@ pub(crate) fn decode_some<'h>(
     }
 }
 
-/// A decoder at rest. Its values are roots for who collects meanwhile.
+/// A decoder at rest. Its values are roots of collections that come meanwhile.
 #[derive(Default)]
 pub(crate) struct Paused<'h> {
     /// What was compressed, and how many bytes it took.

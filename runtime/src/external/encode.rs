@@ -112,7 +112,7 @@ enum Todo<'h> {
     },
 }
 
-/// An encoding, whole or in parts: a part ends when so many steps are made.
+/// An encoding, whole or in parts: a part ends after a number of steps.
 pub(crate) struct Encoder<'h> {
     options: EncodeOptions,
     out: Vec<u8>,

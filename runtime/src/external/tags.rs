@@ -33,7 +33,7 @@ pub(crate) const RECORD_EXT: u8 = b'C';
 /// Not a term's tag: what follows the version is compressed.
 pub(crate) const COMPRESSED: u8 = b'P';
 
-/// A list of at most so many bytes is a string.
+/// A list of at most this many bytes is a string.
 pub(crate) const MAX_STRING_LEN: usize = 0xffff;
 /// Most numbers in a reference.
 pub(crate) const MAX_REF_NUMBERS: usize = 5;

@@ -63,7 +63,7 @@ impl Heap {
         self.byte_list_with_tail(bytes, Term::NIL)
     }
 
-    /// The same, before `tail`.
+    /// A list of small integers, one for each byte, before `tail`.
     pub(crate) fn byte_list_with_tail<'h>(&'h self, bytes: &[u8], tail: Term<'h>) -> Term<'h> {
         if bytes.is_empty() {
             return tail;
@@ -100,8 +100,8 @@ impl Heap {
         unsafe { self.write_thing(ptr, header, words) }
     }
 
-    /// The same beside the heap, in a fragment: what operators give, between whose instructions nothing may
-    /// be collected.
+    /// As [`Heap::thing`], in a fragment beside the block: for what operators give, between whose instructions nothing
+    /// may be collected.
     fn thing_beside(&self, header: u64, words: impl ExactSizeIterator<Item = u64>) -> Term<'_> {
         let ptr = self.alloc_in_fragment(1 + words.len());
         // SAFETY: H1: as many fresh words as are written.
@@ -180,7 +180,7 @@ impl Heap {
         )
     }
 
-    /// The same, in a fragment.
+    /// A float in a fragment.
     pub(crate) fn float_beside(&self, value: f64) -> Term<'_> {
         self.thing_beside(
             tag::make_header(size::FLOAT - 1, tag::FLOAT),
@@ -215,7 +215,7 @@ impl Heap {
         }
     }
 
-    /// The same, in a fragment.
+    /// As [`Heap::big`], in a fragment.
     pub(crate) fn big_beside(&self, negative: bool, limbs: &[u64]) -> Term<'_> {
         match Heap::integer_parts(negative, limbs) {
             Ok(small) => Term::small(small),
@@ -298,7 +298,7 @@ impl Heap {
         self.off_heap_binary(bytes)
     }
 
-    /// The same, off-heap whatever its size. 8 words.
+    /// A binary that takes over `bytes` and is off-heap whatever its size. 8 words.
     pub(crate) fn off_heap_binary(&self, bytes: Vec<u8>) -> Term<'_> {
         let size = bytes.len();
         // SAFETY: H4: made just now.
@@ -308,7 +308,7 @@ impl Heap {
     /// The first `bit_len` bits of `binary`, whose one count this takes over. 8 words.
     ///
     /// # Safety
-    /// H4: the caller gives the count of a binary that is there, and has so many bits.
+    /// H4: the caller gives the count of a binary that is there, and has `bit_len` bits.
     pub(crate) unsafe fn off_heap_bits(&self, binary: NonNull<Binary>, bit_len: usize) -> Term<'_> {
         // SAFETY: by contract.
         unsafe { self.off_heap_part(binary, 0, bit_len) }
@@ -639,7 +639,7 @@ impl Heap {
         self.trie_node_of(size, bitmap, [children])
     }
 
-    /// The same, of children that lie apart.
+    /// As [`Heap::trie_node`], of children that lie apart.
     #[inline]
     pub(crate) fn trie_node_of<'h, const PARTS: usize>(
         &'h self,

@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// What becomes of a term is told by where it lies.
+/// Decides by its address what becomes of a term.
 #[derive(Clone, Copy)]
 struct Places {
     /// What goes to the old heap.
@@ -284,7 +284,7 @@ impl Sweep {
         self.tops = tops;
     }
 
-    /// The same for a stack: most words of a deep one are no pointers.
+    /// As [`Sweep::slots`], for a stack: most words of a deep one are no pointers.
     ///
     /// # Safety
     /// As [`Places::slot`].
@@ -317,7 +317,7 @@ impl Sweep {
         }
     }
 
-    /// The same in one of the two areas.
+    /// As [`Sweep::scan_all`], in one of the two areas.
     ///
     /// # Safety
     /// As [`Places::slot`].
@@ -672,7 +672,7 @@ impl Heap {
         self.collected_words = self.built_words();
         self.runs_on.set(CodeAddress::NULL);
         let stack = self.stack_words();
-        // SAFETY: H1: `block` and the old heap have room for all that is live (`size_before`), and
+        // SAFETY: H1: `block` and the old heap have room for all that is live, as the callers count it, and
         // the stack; roots hold terms of this heap.
         unsafe {
             let stop = block.end().sub(stack);

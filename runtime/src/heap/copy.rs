@@ -49,7 +49,7 @@ pub(crate) fn size_shared(term: Term<'_>) -> usize {
     size_sharing(term, Literals::Share)
 }
 
-/// The same with literals, but for those that every copy shares.
+/// As [`size_shared`], with literals, but for those that every copy shares.
 #[must_use]
 pub(crate) fn size_shared_all(term: Term<'_>) -> usize {
     size_sharing(term, Literals::Count)

@@ -34,7 +34,7 @@ unsafe impl Keeps for Term<'_> {
         Term::show_all(std::slice::from_mut(self), visit);
     }
     fn show_all(these: &mut [Self], visit: &mut Visit<'_>) {
-        // SAFETY: KS1: a term is a word, and who is shown a slot leaves a term in it.
+        // SAFETY: KS1: a term is a word, and a visitor leaves a term in each slot that it is shown.
         visit(unsafe { &mut *(std::ptr::from_mut(these) as *mut [RawTerm]) });
     }
 }

@@ -39,7 +39,7 @@ type Range = std::ops::Range<usize>;
 struct Space {
     /// Pieces by address: start and bytes. No two of them touch.
     free: BTreeMap<usize, usize>,
-    /// The same by size.
+    /// These pieces by size: bytes and start.
     by_size: BTreeSet<(usize, usize)>,
 }
 
@@ -253,7 +253,7 @@ impl LiteralArea {
         unsafe { Term::new(raw) }
     }
 
-    /// The same, as a word at rest.
+    /// As [`LiteralArea::make`], as a word at rest.
     fn add(&mut self, term: Term<'_>) -> RawTerm {
         let words = copy::size(term, copy::Literals::Count);
         if words == 0 {
@@ -376,7 +376,7 @@ impl LoneLiteral {
 }
 
 impl Drop for LoneLiteral {
-    /// Who has found it in a [`LiteralSlot`] may still have it in hand, or on a heap.
+    /// A process that has read it from a [`LiteralSlot`] may still have it in hand, or on a heap.
     fn drop(&mut self) {
         super::release::release(std::mem::take(&mut self.area));
     }

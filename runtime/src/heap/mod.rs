@@ -90,8 +90,8 @@
 //! });
 //! ```
 //!
-//! The compiler does not tell apart two heaps that are borrowed at once: who puts a term of one into the other without
-//! a copy is found by the checks under the feature `gc_zeal`.
+//! The compiler does not tell apart two heaps that are borrowed at once: a term of one that is put into the other
+//! without a copy is found by the checks under the feature `gc_zeal`.
 //!
 //! Invariants:
 //! - H1: `start <= high_water <= htop <= stop <= hend`, all in one allocation of `u64`s; words below
@@ -338,7 +338,7 @@ impl Heap {
         self.alloc_in_fragment(words)
     }
 
-    /// The same, always in a fragment. Source: `HeapFragOnlyAlloc`.
+    /// `words` fresh words, always in a fragment. Source: `HeapFragOnlyAlloc`.
     #[inline]
     pub(crate) fn alloc_in_fragment(&self, words: usize) -> *mut u64 {
         if let Some(fragment) = self.fragments.get() {
@@ -427,7 +427,8 @@ impl Heap {
         message.root
     }
 
-    /// The same of a copy, of so many words ([`Literals::Count`]), for which this heap's block is to have room.
+    /// As [`Heap::attach_in_place`], of a copy, of `words` words ([`Literals::Count`]), for which this heap's block has
+    /// room.
     pub(crate) fn copy_in_place(&self, message: &mut Message, words: usize) {
         let root = self.copy_in_sized(message.term(), words).raw();
         *message = Message {
@@ -467,7 +468,7 @@ impl Heap {
         self.copy_in_sized(term, size(term, Literals::Count))
     }
 
-    /// The same of a term that takes so many words ([`Literals::Count`]).
+    /// As [`Heap::copy_in_all`], of a term that takes `words` words ([`Literals::Count`]).
     #[inline]
     pub(crate) fn copy_in_sized<'h>(&'h self, term: Term<'_>, words: usize) -> Term<'h> {
         if words == 0 {
@@ -596,7 +597,7 @@ impl Heap {
         let young = (self.htop.get() as usize).wrapping_sub(self.high_water as usize) / 8;
         self.collected_words + (young + self.fragment_words.get()) as u64
     }
-    /// A message of so many words is the heap's, and has not been taken by the process.
+    /// `words` words of a message are the heap's, and the process has not taken the message.
     pub(crate) fn claim_later(&self, words: usize) {
         self.runs_on.set(CodeAddress::NULL);
         self.unclaimed_words

@@ -80,7 +80,7 @@ impl OffHeap {
         }
     }
 
-    /// The things in a place that has been moved are so many bytes further on, their links with them.
+    /// The things in a place that has been moved are `bytes` further on, their links with them.
     ///
     /// # Safety
     /// H4: the things in the list that are in `moved` have been copied there, and are not read here any more.

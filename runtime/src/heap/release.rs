@@ -43,7 +43,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     releasing: None,
 });
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
-/// Hook: the collector of literal areas is told that one waits.
+/// Hook: tells the collector of literal areas that one waits.
 pub(crate) static NOTICE: Hook<fn()> = Hook::new("the notice of literal areas");
 
 /// Gives up `area`: nothing names its literals any more but processes that have read one.

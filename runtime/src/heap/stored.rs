@@ -154,7 +154,7 @@ pub(crate) fn fetch(at: *const u8) {
     let _ = at;
 }
 
-/// An object with its key's word beside it: who looks for a small integer reads no object.
+/// An object with its key's word beside it: a search for a small integer reads no object.
 ///
 /// H9: the word is an element of the object, which nobody changes but together with the word.
 pub(crate) struct Keyed {

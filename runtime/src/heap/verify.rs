@@ -20,7 +20,7 @@ pub(crate) const NIF_CHECKS: bool = cfg!(feature = "nif_checks");
 /// Is what nobody has any more overwritten, so that nothing there reads as a term?
 pub(super) const POISONS: bool = ZEAL || NIF_CHECKS;
 
-/// Under `gc_zeal` a full sweep comes after so many minor collections.
+/// Under `gc_zeal` a full sweep comes after this many minor collections.
 pub(super) const ZEAL_GENERATIONS: u32 = 4;
 
 /// A header that no thing has.
@@ -29,7 +29,7 @@ const POISON: u64 = 0xdead_beef_dead_be3c;
 impl Block {
     /// Overwrites all words, so that nothing in the block reads as a term.
     pub(super) fn poison(&self) {
-        // SAFETY: H1: one allocation of so many words, which nothing refers to any more, or not yet.
+        // SAFETY: H1: one allocation of `self.words` words, which nothing refers to any more, or not yet.
         unsafe { std::slice::from_raw_parts_mut(self.start_or_dangling(), self.words) }
             .fill(POISON);
     }

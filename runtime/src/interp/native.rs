@@ -457,13 +457,13 @@ pub(crate) extern "C" fn float_beside(p: &Process, value: f64) -> RawTerm {
 /// Takes `len` bits of a match context as a bitstring: there is room for it.
 ///
 /// # Safety
-/// T1: a match context of `p`, swapped out, which has so many bits.
+/// T1: a match context of `p`, swapped out, which has `len` bits.
 pub(crate) unsafe extern "C" fn take_bits(p: &Process, context: RawTerm, len: usize) -> RawTerm {
     // SAFETY: by contract.
     unsafe { bits::take_bits(p, context, len) }
 }
 
-/// The same, left in the context.
+/// As [`take_bits`], but the context stays where it is.
 ///
 /// # Safety
 /// As [`take_bits`].

@@ -140,7 +140,7 @@ impl<'p> Regs<'p> {
         if holds { self.next(i) } else { self.jump(fail) }
     }
 
-    /// Ends the time slice; so many registers are live.
+    /// Ends the time slice; `live` registers are live.
     #[inline(always)]
     pub(super) fn pause(&mut self, outcome: Outcome, live: usize) -> Go {
         self.swap_out();
@@ -153,7 +153,7 @@ impl<'p> Regs<'p> {
         ControlFlow::Break(outcome)
     }
 
-    /// The same, to do this instruction again: a function that begins with it is not called again.
+    /// As [`Regs::pause`], to do this instruction again: a function that begins with it is not called again.
     #[inline(always)]
     pub(super) fn pause_again(&mut self, outcome: Outcome, live: usize) -> Go {
         trace::breakpoint::call_again(self.p, self.pc);
@@ -233,7 +233,7 @@ impl<'p> Regs<'p> {
         }
     }
 
-    /// Drops so many words of the frame.
+    /// Drops words of the frame.
     ///
     /// # Safety
     /// H1: it has them.

@@ -12,7 +12,7 @@ pub(super) const NIL: u64 = tag::NIL;
 /// An address to fail to.
 pub(super) const LABEL: u64 = 0x1000;
 
-/// A process with registers, and nobody who runs it.
+/// A process with registers, outside of any scheduler.
 pub(super) struct Machine {
     pub(super) p: Process,
     _registers: Box<[RawTerm]>,

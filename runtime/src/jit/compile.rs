@@ -323,7 +323,7 @@ impl<'m> Compiler<'m> {
             floats = Floats::default();
         }
         match edge {
-            // Who gets here at all without a reload gets here by this jump.
+            // No other way leads here without a reload.
             Some(edge) if self.is_behind_end => {
                 let label = edge.label;
                 dynasm!(self.a; .arch x64; =>label);
@@ -388,7 +388,7 @@ impl<'m> Compiler<'m> {
         }
     }
 
-    /// The same of an instruction that may call: what it calls returns behind it.
+    /// As [`Compiler::helper`], for an instruction that may call: what it calls returns behind it.
     pub(super) fn calling_helper(&mut self, pc: CodeAddress, op: Op, i: impl Instruction) {
         if let Some(carried) = self.carried.take() {
             self.bind(carried.labels);
@@ -451,7 +451,7 @@ impl<'m> Compiler<'m> {
         self.returns.push((self.here(), words));
     }
 
-    /// Fills up so that an instruction of so many bytes ends at a multiple of 4.
+    /// Fills up so that an instruction of `bytes` bytes ends at a multiple of 4.
     pub(super) fn pad(&mut self, bytes: usize) {
         match (4 - (self.a.offset().0 + bytes) % 4) % 4 {
             1 => dynasm!(self.a; .arch x64; nop),

@@ -111,7 +111,7 @@ impl Compiler<'_> {
         self.hold_as(reg, at, false);
     }
 
-    /// The same of a small integer.
+    /// As [`Compiler::hold`], for a small integer.
     pub(super) fn hold_small(&mut self, reg: Reg, at: u8) {
         self.hold_as(reg, at, true);
     }
@@ -121,8 +121,8 @@ impl Compiler<'_> {
         self.held.push(Held { reg, at, is_small });
     }
 
-    /// The label that an operand names, for a template to jump to before it has changed anything, while machine registers
-    /// hold what they are said to hold. Who stands behind the rest goes to [`Compiler::label`].
+    /// The label that an operand names, for a template to jump to before it has changed anything, while machine
+    /// registers hold what they are said to hold. A jump from behind the rest goes to [`Compiler::label`].
     pub(super) fn way_to(&mut self, address: CodeAddress) -> DynamicLabel {
         let offset = self.offset(address);
         if offset <= self.at || !self.known.is_target_once(offset) {
@@ -169,7 +169,7 @@ impl Compiler<'_> {
         self.in_register_for(reg, reg)
     }
 
-    /// The same of a value that `dst` gets.
+    /// As [`Compiler::in_register`], for a value that `dst` gets.
     pub(super) fn in_register_for(&mut self, reg: Reg, dst: Reg) -> u8 {
         if let Some(at) = self.held_at(reg) {
             return at;
@@ -192,7 +192,7 @@ impl Compiler<'_> {
             .unwrap_or_else(|| self.free())
     }
 
-    /// The same of one of these, which is made free where none is.
+    /// As [`Compiler::free_for`], for one register of `set`, which is made free where none is.
     pub(super) fn free_among(&mut self, set: keeps::Set, dst: Reg) -> u8 {
         let is_in = |at: u8| set & 1 << at != 0;
         let at = self.free_for(dst);
@@ -268,7 +268,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same of a small integer.
+    /// As [`Compiler::find`], for a small integer.
     pub(super) fn find_small(&mut self, reg: Reg, at: u8) {
         self.find(reg, at);
         for held in self.held.iter_mut().filter(|held| held.reg == reg) {
@@ -276,7 +276,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A function begins, called with so many arguments: machine registers hold the first ones.
+    /// A function begins, called with `arity` arguments: machine registers hold the first ones.
     pub(super) fn hold_arguments(&mut self, arity: usize) {
         for (reg, at) in calls::arguments(arity).rev() {
             self.hold(reg, at);
@@ -313,7 +313,7 @@ impl Compiler<'_> {
         self.begin(&[first, second], None);
     }
 
-    /// The same of small integers, or goes to `other`.
+    /// Has a template begin with two small integers in machine registers; goes to `other` where one is none.
     pub(super) fn first_two_small(&mut self, left: Src, right: Src, other: DynamicLabel) {
         self.begin(&[(RAX, left), (RCX, right)], Some(other));
     }
@@ -401,7 +401,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Code goes on here, behind what was taken. Who has to load that gets here, too.
+    /// Code goes on here, behind what was taken. Ways that have to load it first get here, too.
     fn reloads(&mut self, carried: Carried, firsts: &[First], other: Option<DynamicLabel>) {
         let inline = self.new_label();
         dynasm!(self.a; .arch x64; =>inline);

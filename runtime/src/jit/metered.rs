@@ -25,7 +25,7 @@ const SMALL_SHIFT: i8 = frame::SMALL_SHIFT as i8;
 const METER_SHIFT: i8 = frame::METER_SHIFT as i8;
 const ONE: i32 = frame::ONE_ACCOUNT as i32;
 
-/// Bits that are all zero in the number of every so many calls of a function: Rust does such a call, so that those that
+/// Bits that are all zero in the number of each 256th call of a function: Rust does such a call, so that those that
 /// follow are counted by [`emit_runs_on`] if they are of the same function.
 const MANY: i8 = -1;
 
@@ -117,7 +117,7 @@ pub(super) fn emit_runs_on(a: &mut Assembler, yields: DynamicLabel, looks: Dynam
     );
 }
 
-/// The same where the breakpoint's data in `rcx` wants no counter.
+/// The rest of [`emit_entry`], where the breakpoint's data in `rcx` wants no counter.
 fn emit_metered(a: &mut Assembler, to: &Labels) {
     let (runs_on, on_top) = (a.new_dynamic_label(), a.new_dynamic_label());
     let recorded = a.new_dynamic_label();
@@ -189,7 +189,7 @@ fn emit_metered(a: &mut Assembler, to: &Labels) {
     emit_recorded(a, to);
 }
 
-/// The same where it wants no meter.
+/// The rest of [`emit_metered`], where the breakpoint's data wants no meter.
 fn emit_recorded(a: &mut Assembler, to: &Labels) {
     let is_unseen = a.new_dynamic_label();
     dynasm!(a
@@ -242,7 +242,7 @@ pub(super) fn emit_recorded_return(a: &mut Assembler) {
     emit_end(a, RECORDED_WORDS);
 }
 
-/// The end of a return to a frame of so many words, whose first one is popped: to what is below it.
+/// The end of a return to a frame of `words` words, whose first one is popped: to what is below it.
 fn emit_end(a: &mut Assembler, words: usize) {
     let yields = a.new_dynamic_label();
     dynasm!(a

@@ -25,9 +25,9 @@
 //!   [`RESERVED_WORDS`](crate::heap::RESERVED_WORDS) keeps free are enough for the calls of stubs. No signal is handled
 //!   there.
 //! - J3: a return address on the process's stack is a multiple of 4, so that the collector takes it for no term.
-//! - J4: who goes on at a function's first instruction, by its entry or behind its prologue, has the first x registers in
-//!   [`ARGUMENTS`](templates::keeps::ARGUMENTS) as well, as many as are arguments.
-//! - J5: who goes on at a return address has `x0` in the first of these as well.
+//! - J4: code that goes on at a function's first instruction, by its entry or behind its prologue, has the first x
+//!   registers in [`ARGUMENTS`](templates::keeps::ARGUMENTS) as well, as many as are arguments.
+//! - J5: code that goes on at a return address has `x0` in the first of these as well.
 //! - J6: the addresses of a walk are those of slots of the process's queue: whatever changes the queue ends the walk, and
 //!   nobody else does while the process runs.
 #![expect(unsafe_code, reason = "machine code is made and entered")]

@@ -23,7 +23,7 @@ use crate::sys::chance::{clock, names};
 use crate::sys::code_memory::Marker;
 use crate::sys::stderr::complain;
 
-/// What `perf` is told.
+/// What is written for `perf`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// A map.
@@ -99,7 +99,7 @@ fn create_dump(path: &Path, pid: u32) -> io::Result<(Dump<File>, Marker)> {
     Ok((dump, marker))
 }
 
-/// Code that is told of: its name, where it runs, and its bytes.
+/// Code for `perf`: its name, where it runs, and its bytes.
 #[derive(Clone, Copy)]
 struct Code<'a> {
     name: &'a str,
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(text, wanted);
     }
 
-    /// Takes a field of so many bytes from the front.
+    /// Takes a field of `N` bytes from the front.
     fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
         let (field, rest) = bytes.split_first_chunk().expect("a field");
         *bytes = rest;

@@ -309,8 +309,8 @@ fn emit_generic_entry(a: &mut Assembler, label: DynamicLabel) -> (DynamicLabel, 
     (yields, generic_entry)
 }
 
-/// What stands in place of return addresses. Who calls a traced function calls it right before the place that it is to
-/// return to: processors predict that calls return behind them.
+/// What stands in place of return addresses. A traced function is called right before the place that it is to return
+/// to: processors predict that calls return behind them.
 fn emit_returns(a: &mut Assembler, traced: &metered::Labels) -> AssemblyOffset {
     let [shared, accounts, recorded] = std::array::from_fn(|_| a.new_dynamic_label());
     dynasm!(a; .arch x64; .align RETURN_BYTES as usize);
@@ -344,7 +344,7 @@ fn emit_returns(a: &mut Assembler, traced: &metered::Labels) -> AssemblyOffset {
 /// Bytes of a jump or a call to a label.
 const JUMP: usize = 5;
 
-/// Fills a place, of which so many bytes are written, up with the call of the function whose entry is in `r8`.
+/// Fills a place, of which `written` bytes are written, up with the call of the function whose entry is in `r8`.
 fn emit_call_before(a: &mut Assembler, written: usize, label: DynamicLabel) {
     /// Bytes of the call.
     const CALL: usize = 4;

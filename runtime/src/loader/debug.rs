@@ -96,7 +96,7 @@ impl Item {
     }
 }
 
-/// What `code:get_debug_info/1` tells of a module: nothing where its file has no such information.
+/// What `code:get_debug_info/1` tells of a module; `None` where its file has no such information.
 pub(crate) fn info<'h>(module: &Module, heap: &'h Heap) -> Option<Term<'h>> {
     let table = module.debug.as_deref().filter(|table| table.has_items)?;
     let items: Vec<Term<'h>> = table.items.iter().map(|item| item.term(heap)).collect();
@@ -130,7 +130,8 @@ pub(crate) enum Refused {
     UnsupportedLine,
 }
 
-/// Sets or clears the breakpoints of a line. Who runs the code sees it after its next quiescent point at the latest.
+/// Sets or clears the breakpoints of a line. Processes that run the code see it after their scheduler's next quiescent
+/// point at the latest.
 pub(crate) fn set_breakpoints(name: Atom, line: u32, on: bool) -> Result<(), Refused> {
     let _permission = MODIFICATION.lock();
     let module = versions(name).current.ok_or(Refused::NoModule)?;

@@ -243,7 +243,7 @@ fn item(list: Kind, first: u64) -> &'static [Kind] {
     }
 }
 
-/// Is word `at` of so many of an operand the address of an instruction?
+/// Is word `at` of an operand of `words` words the address of an instruction?
 fn is_label(kind: Kind, at: usize, words: usize) -> bool {
     match kind {
         Kind::Label | Kind::Labels => true,

@@ -187,7 +187,7 @@ impl Module {
         let (file, line) = self.row_and_line_at(offset)?;
         Some((self.file(file, heap), line))
     }
-    /// The same, with the file's name.
+    /// As [`Module::place_at`], with the file's name as text.
     #[must_use]
     pub(crate) fn line_at(&self, offset: u32) -> Option<(&str, u32)> {
         let (file, line) = self.row_and_line_at(offset)?;

@@ -1,5 +1,5 @@
-//! The permission to change code, as a process may keep it from all others: OTP's suites do, to see who waits for it.
-//! Source: `erts_try_seize_code_mod_permission()`, OTP 29.
+//! The permission to change code, which a process may keep from all others: OTP's suites do, to see which processes
+//! wait for it. Source: `erts_try_seize_code_mod_permission()`, OTP 29.
 
 use parking_lot::Mutex;
 
@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::process::suspension::go_on;
 use crate::term::Pid;
 
-/// Who waits for the permission, while a process keeps it.
+/// The processes that wait for the permission, while another one keeps it.
 static KEPT: Mutex<Option<Vec<Pid>>> = Mutex::new(None);
 
 /// Keeps the permission; `false` where it is kept already: then `p` is suspended until it is given back, and is to try

@@ -1,5 +1,5 @@
 //! What the compiler knows of a module's registers, from the `Type` chunk: which hold small integers, and between which
-//! numbers these are. As in ERTS, who loads a module vouches for its types.
+//! numbers these are. As in ERTS, the loader trusts the types of a file.
 
 use crate::term::tag::{MAX_SMALL, MIN_SMALL};
 

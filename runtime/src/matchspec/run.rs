@@ -388,7 +388,7 @@ fn matches<'o>(pattern: &Pattern, term: Term<'o>, variables: &mut [Option<Term<'
     }
 }
 
-/// The same of a pattern that does not match each term.
+/// As [`matches()`], of a pattern that does not match every term.
 fn matches_value<'o>(
     pattern: &Pattern,
     term: Term<'o>,

@@ -97,7 +97,7 @@ api! {
 
     /// An atom with a name in Latin-1.
     fn enif_make_atom(e: *mut Env, name: *const c_char) -> RawTerm { latin1_atom(env(e), name, length(name)) }
-    /// The same of so many bytes.
+    /// An atom with a name of `len` bytes in Latin-1.
     fn enif_make_atom_len(e: *mut Env, name: *const c_char, len: usize) -> RawTerm {
         latin1_atom(env(e), name, len)
     }
@@ -105,7 +105,7 @@ api! {
     fn enif_make_existing_atom(_e: *mut Env, name: *const c_char, out: *mut RawTerm, encoding: c_int) -> c_int {
         give_atom(out, name, length(name), encoding, true)
     }
-    /// The same of so many bytes.
+    /// An atom that is there already, with a name of `len` bytes.
     fn enif_make_existing_atom_len(
         _e: *mut Env, name: *const c_char, len: usize, out: *mut RawTerm, encoding: c_int,
     ) -> c_int {
@@ -115,7 +115,7 @@ api! {
     fn enif_make_new_atom(_e: *mut Env, name: *const c_char, out: *mut RawTerm, encoding: c_int) -> c_int {
         give_atom(out, name, length(name), encoding, false)
     }
-    /// The same of so many bytes.
+    /// An atom with a name of `len` bytes.
     fn enif_make_new_atom_len(
         _e: *mut Env, name: *const c_char, len: usize, out: *mut RawTerm, encoding: c_int,
     ) -> c_int {
@@ -126,7 +126,7 @@ api! {
     fn enif_make_string(e: *mut Env, text: *const c_char, encoding: c_int) -> RawTerm {
         string(env(e), std::slice::from_raw_parts(text.cast(), length(text)), encoding)
     }
-    /// The same of so many bytes.
+    /// A string of `len` bytes.
     fn enif_make_string_len(e: *mut Env, text: *const c_char, len: usize, encoding: c_int) -> RawTerm {
         let bytes = match len {
             0 => &[],

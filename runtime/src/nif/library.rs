@@ -40,7 +40,7 @@ struct Func {
     flags: c_uint,
 }
 
-/// The same in libraries from before 2.7.
+/// `ErlNifFunc` of libraries from before 2.7.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct OldFunc {
@@ -127,7 +127,7 @@ fn is_whole(name: &[u8]) -> bool {
     }
 }
 
-/// The same of an open file; `None` for what is no ELF file of 64 bits. Source: `elf(5)`.
+/// As [`is_whole`], for an open file; `None` for what is no ELF file of 64 bits. Source: `elf(5)`.
 fn has_all_segments(file: &File) -> Option<bool> {
     const HEADER_BYTES: usize = 64;
     const SEGMENT_BYTES: usize = 56;

@@ -58,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// Drops so many bytes; not if there are fewer.
+    /// Drops the first `count` bytes; not if there are fewer.
     fn drop_first(&mut self, mut count: usize) -> bool {
         if count > self.size {
             return false;

@@ -200,7 +200,7 @@ api! {
             false => select_message(magic, reference, interest),
         })
     }
-    /// The same with a message of an environment of its own, which is empty afterwards.
+    /// As `enif_select`, with a message of an environment of its own, which is empty afterwards.
     fn enif_select_x(
         e: *mut Env, fd: c_int, mode: c_int, object: *mut c_void, pid: *const RawTerm, message: RawTerm,
         message_env: *mut Env,

@@ -1,4 +1,4 @@
-//! Time, unique integers, and what is told of the system.
+//! Time, unique integers, and facts about the system.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 

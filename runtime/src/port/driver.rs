@@ -49,7 +49,7 @@ pub(super) trait Driver: Send {
     /// Takes what is sent to the port.
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End>;
 
-    /// In ERTS it takes what is sent to it as a vector, and so tracers are told.
+    /// In ERTS it takes what is sent to it as a vector, which tracers see.
     fn has_outputv(&self) -> bool {
         false
     }
@@ -110,7 +110,7 @@ pub(super) trait Driver: Send {
     /// Before the machine ends: writes what must not be lost.
     fn flush(&mut self) {}
 
-    /// The port is gone, and everybody who knew it has been told. The driver is dropped next.
+    /// The port is gone, and its links and monitors know. The driver is dropped next.
     fn stop(&mut self, _port: &mut Context<'_>) {}
 }
 
@@ -356,7 +356,7 @@ pub(super) fn start(command: &[u8], binary: bool) -> Option<Result<Box<dyn Drive
     is_there.then(|| open(Opening { arguments, binary }))
 }
 
-/// A port that is not open, for a driver that is called without one: what it sends goes to nobody.
+/// A port that is not open, for a driver that is called without one: what it sends reaches no process.
 #[cfg(test)]
 pub(super) struct Alone(Arc<Port>);
 

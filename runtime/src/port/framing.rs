@@ -8,7 +8,7 @@ pub(crate) enum Framing {
     Stream,
     /// Packets behind a length of 1, 2 or 4 bytes, most significant first.
     Packet(usize),
-    /// Lines of at most so many bytes.
+    /// Lines of at most this many bytes.
     Line(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Drivers in C, as ports know them. Who loads such a driver adds it here under its name, and takes it out again.
+//! Drivers in C, as ports know them. The loader of such a driver adds it here under its name, and takes it out again.
 //!
 //! A driver in C has a lock for all of its ports, or one for each. It may call back for any of its ports while it runs,
 //! so it is called without the port's own lock, which is always the second to be taken.
@@ -55,7 +55,8 @@ pub(crate) trait Linked: Send + Sync {
     fn control(&self, caller: Pid, command: u32, data: &[u8]) -> Option<(Vec<u8>, bool)>;
     /// `port_call/3`, in the external format.
     fn call(&self, caller: Pid, operation: u32, data: &mut [u8]) -> Option<Vec<u8>>;
-    /// Ends the port: when its queue is empty, or at once where the reason is `killed`. Its owner is told, if it `asked`.
+    /// Ends the port: when its queue is empty, or at once where the reason is `killed`. Its owner gets a message, if it
+    /// `asked`.
     fn close(&self, reason: Term<'_>, asked: bool);
     /// Waits until nobody calls it.
     fn wait(&self);

@@ -146,14 +146,14 @@ pub(crate) struct State {
 
     /// What is behind the port; `None` behind the one that starts programs, and behind one that is gone.
     driver: Option<Box<dyn Driver>>,
-    /// The same where it is one in C.
+    /// What is behind the port, where it is a driver in C.
     pub(crate) linked: Option<Arc<dyn Linked>>,
     /// The descriptors that the driver waits for.
     watches: Vec<(RawFd, Interest, WatchId)>,
     /// Queued bytes at which callers must wait, and below which they go on.
     busy: (usize, usize),
     is_busy: bool,
-    /// Who waits for the port not to be busy.
+    /// The processes that wait for the port not to be busy.
     waiting: Vec<Pid>,
     /// When the driver wants to be called.
     timer: Option<Timer>,
@@ -446,8 +446,8 @@ impl Port {
         self.drive(state, |driver, port| driver.timeout(port));
     }
 
-    /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner
-    /// is told so, if it `asked` for it.
+    /// Ends the port with `reason`: at once, or when a lent descriptor has taken what is queued. Its owner gets a
+    /// message, if it `asked` for it.
     pub(crate) fn close(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
@@ -492,7 +492,7 @@ impl Port {
         table().remove(self.id.0);
     }
 
-    /// Is gone for all who know it, whom it tells why.
+    /// Is gone for all that know it, and sends its links and monitors the reason.
     pub(crate) fn leave(&self, state: &mut State, reason: Term<'_>) {
         state.gone = true;
         for (_, _, watch) in state.watches.drain(..) {
@@ -521,7 +521,7 @@ impl Port {
         state.set_busy(false);
     }
 
-    /// Tells who has asked for the end that it has come.
+    /// Tells the owner, which has asked for the end, that it has come.
     pub(crate) fn tell_closed(&self, owner: Pid) {
         // What tracers hear is shorter, as in OTP.
         self.traced().sent(owner, am::closed.term());

@@ -13,6 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::driver::{self, Driver};
 use super::framing::Framing;
+use super::inet::names::{self, Names};
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
@@ -267,6 +268,9 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
             let args = [b"sh".to_vec(), b"-c".to_vec(), line];
             (command, start(b"/bin/sh", &args, &options)?)
         }
+        Name::Executable(file) if is_name_service(&file) => {
+            (file, Ends::of_driver(Box::new(Names::default())))
+        }
         Name::Executable(file) => {
             let args = arguments(&file, &options);
             rustix::fs::access(&c_string(&file)?, rustix::fs::Access::EXEC_OK)?;
@@ -303,6 +307,11 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         Ok(())
     });
     Ok(port.id)
+}
+
+/// Is it OTP's program that looks up hosts, whose work a driver does here?
+fn is_name_service(file: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(file)).file_name() == Some(OsStr::from_bytes(names::PROGRAM))
 }
 
 /// Links `p` to the port that it opens, which does nothing for that.
@@ -371,8 +380,8 @@ pub(super) fn create_driven(owner: Pid, name: &[u8], driver: Box<dyn Driver>) ->
     Some(port.id)
 }
 
-/// Opens the port by which ERTS starts programs, the first one there is. Here who opens a port starts its
-/// program, so that nothing is read from or written to it; but it is listed, and told of, as in ERTS.
+/// Opens the port by which ERTS starts programs, the first one there is. Here the process that opens a port starts its
+/// program, so that nothing is read from or written to this one; but it is listed, and told of, as in ERTS.
 pub(crate) fn open_forker(owner: Pid) {
     // Its number in every run.
     let first = replay::last_port().map(|_| 0);
@@ -497,7 +506,7 @@ fn insert(state: State) -> Result<Arc<Port>, Error> {
     insert_as(state, None)
 }
 
-/// The same of the port that `p` opens, which has its recorded number in a replay.
+/// Enters the port that `p` opens, which has its recorded number in a replay.
 fn insert_for(p: &Process, state: State) -> Result<Arc<Port>, Error> {
     static OPENED: Native = Native::new("erts_internal", "open_port", 2);
     let mut port = None;

@@ -42,7 +42,7 @@ fn number(arguments: &[u8]) -> Result<(i32, &[u8]), Errno> {
     Ok((i32::from_be_bytes(*digits), rest))
 }
 
-/// The same, of one that counts bytes.
+/// As [`number`], for one that counts bytes.
 fn size(arguments: &[u8]) -> Result<(usize, &[u8]), Errno> {
     let (number, rest) = number(arguments)?;
     let size = usize::try_from(number).map_err(|_| Errno::INVAL)?;

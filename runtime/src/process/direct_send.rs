@@ -1,9 +1,10 @@
 //! Messages that their senders put into the queue of a receiver that waits, and lay on its heap.
 //!
-//! A sender has to wake such a receiver anyway. Who claims it for that is alone with it until it puts it into a run queue
-//! ([`RunState::claim`](crate::sched::run_state::RunState::claim)). So the message needs no fragment, no node in the signal
-//! queue, and no collection that takes it over. It is not charged for and not counted before the receiver takes it, as if
-//! it had come the ordinary way, which it goes wherever anything asks for more than a message in an empty queue.
+//! A sender has to wake such a receiver anyway. Whoever claims it for that is alone with it until it is in a run queue
+//! ([`RunState::claim`](crate::sched::run_state::RunState::claim)). So the message needs no fragment, no node in the
+//! signal queue, and no collection that takes it over. It is not charged for and not counted before the receiver takes
+//! it, as if it had come the ordinary way, which it goes wherever anything asks for more than a message in an empty
+//! queue.
 //!
 //! Source: `erts_try_alloc_message_on_heap()`, OTP 29. Differs: ERTS takes the main lock of the receiver, whatever it does.
 //! Invariants: S1 of `process/shared.rs`.
@@ -149,7 +150,7 @@ impl Process {
             .push_placed(placed, Mark::CLEARS, before_others, words);
     }
 
-    /// Whether a message of so many words, in an empty queue, is laid on the heap now where the order is recorded: if a
+    /// Whether a message of `words` words, in an empty queue, is laid on the heap now where the order is recorded: if a
     /// receive that looks for it would do so ([`Process::places_first`]).
     fn may_place(&self, words: usize) -> bool {
         let looks = self.wait_for == WaitFor::Message && self.mailbox.has_looked();

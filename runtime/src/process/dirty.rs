@@ -32,7 +32,7 @@ use crate::term::RawTerm;
 /// What a call keeps from others until it has ended.
 pub(crate) type Holds = Option<Box<dyn Any + Send>>;
 
-/// How far a call has come, and who has what.
+/// How far a call has come, and who owns the stand-in and the caller meanwhile.
 enum Stage {
     /// It waits for a dirty scheduler.
     Queued(Box<Process>),
@@ -42,7 +42,8 @@ enum Stage {
     Ended(Box<Process>),
     /// The caller has exited, and is kept until the call has ended.
     Orphaned(Box<Process>),
-    /// The same of a call that waits for a dirty scheduler, and is made in any case: its stand-in, and the caller.
+    /// The caller has exited, and the call, which is made in any case, still waits for a dirty scheduler: its stand-in,
+    /// and the caller.
     QueuedOrphan(Box<Process>, Box<Process>),
     /// Nobody waits for it any more.
     Over,
@@ -370,7 +371,7 @@ impl Process {
         }
     }
 
-    /// It exits: what its call may still read is kept, and what waits for it is told.
+    /// It exits: keeps what its call may still read, and answers the requests that wait for its return.
     pub(super) fn leaves_orphan(&mut self) {
         if let Some(call) = &self.dirty {
             call.kept.get_or_init(keep);

@@ -1,11 +1,11 @@
-//! The table of events of processes and ports that tracers are told of, one row for each.
+//! The table of events of processes and ports that tracers hear of, one row for each.
 
 use super::trace_flags as flags;
 use crate::term::{Atom, am};
 
 macro_rules! events {
     ($($(#[doc = $doc:literal])* $name:ident => $atom:ident, $flags:expr;)*) => {
-        /// What tracers are told of.
+        /// An event that tracers hear of.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Event { $($(#[doc = $doc])* $name,)* }
 

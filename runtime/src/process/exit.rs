@@ -29,8 +29,8 @@ pub struct Exiting(());
 /// Gives up what a process owns.
 pub(crate) type GivesUp = fn(&mut Process) -> Result<(), Control<'static>>;
 
-/// Hook: what a process may own (tables) is given up, before its links and monitors are told. Where that fails, it has used
-/// up its time, or waits for its turn, and is called again in the process's next time slice.
+/// Hook: gives up what a process may own (tables), before its links and monitors hear of the end. Where that fails, the
+/// process has used up its time, or waits for its turn, and the hook is called again in its next time slice.
 pub(crate) static GIVES_UP: Hook<GivesUp> = Hook::new("what a process owns");
 
 impl Process {
@@ -168,7 +168,7 @@ impl Process {
         self.refuse_system_tasks();
     }
 
-    /// A signal that was sent while the process still was: it may change who is to be told.
+    /// A signal that was sent before the end: it may change which processes are to be told.
     fn answer_while_exiting(&mut self, signal: Signal) {
         match signal {
             Signal::Unlink { from, id } => {
@@ -193,7 +193,7 @@ impl Process {
                     relations.remove_origin(reference);
                 }
             }
-            // In an explored run, whoever has asked before the end is told why it came.
+            // In an explored run, a process that has asked before the end gets the reason of the end.
             Signal::Monitor { reference, from } if explore::is_on() => {
                 self.relations().targets.insert(reference, from);
             }

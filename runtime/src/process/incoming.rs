@@ -76,8 +76,8 @@ fn down_message(
 }
 
 impl Process {
-    /// The same at the start of a time slice. ERTS leaves messages alone then, unless there are other signals to handle:
-    /// they are charged for when they are looked for.
+    /// As [`Process::fetch_signals`], at the start of a time slice. ERTS leaves messages alone then, unless there are
+    /// other signals to handle: they are charged for when they are looked for.
     ///
     /// # Errors
     /// When a signal, or what it asks for, ends the process.
@@ -86,7 +86,7 @@ impl Process {
         self.fetch_due()?;
         let unlooked_for = self.mailbox.len().saturating_sub(before);
         if unlooked_for > 0 {
-            // Those that were placed have not been told of.
+            // Messages that were placed directly have not been reported yet.
             probes().queue_grew(self);
         }
         if self.fcalls.get() == reds {
@@ -95,8 +95,8 @@ impl Process {
         Ok(())
     }
 
-    /// The same in the middle of a built-in function: how that leaves where a signal ends the process, or ended the recorded
-    /// one there, for which it waits.
+    /// As [`Process::fetch_signals`], in the middle of a built-in function. `Some`: the function ends so, because a
+    /// signal ends the process, or ended the recorded one there, for which it waits.
     pub(crate) fn fetch_in_call(&mut self) -> Option<Next> {
         if let Err(exiting) = self.fetch_due() {
             return Some(Next::Exit(exiting));

@@ -54,7 +54,7 @@ impl SystemLogger {
         }
     }
 
-    /// The process that is told. In place of one that is gone, the registered one is told from now on.
+    /// The process that gets the messages. If it is gone, the registered one takes its place from now on.
     fn receiver(self) -> Option<Pid> {
         match self {
             SystemLogger::Undefined => return None,

@@ -130,8 +130,8 @@ const PLACED_WORDS: usize = 12;
 const KEPT_CAPACITY: usize = 64;
 
 impl Mailbox {
-    /// Offsets of what compiled code needs that passes messages over: of where a walk is and ends, of the save pointer, and of
-    /// what is told of the receive.
+    /// Offsets of what compiled code needs that passes messages over: of where a walk is and ends, of the save pointer,
+    /// and of what has been recorded of the receive.
     pub(crate) const WALK: usize = offset_of!(Mailbox, queue) + Queue::AT;
     pub(crate) const WALK_END: usize = offset_of!(Mailbox, queue) + Queue::END;
     pub(crate) const SAVE: usize = offset_of!(Mailbox, queue) + Queue::SAVE;
@@ -223,8 +223,8 @@ impl Mailbox {
     pub(super) fn next_to_self(&mut self) -> Option<RawTerm> {
         self.to_self.get_mut().as_mut()?.0.pop_front()
     }
-    /// The first message of the queue, of so many words, which its sender has laid on the process's heap. The process has
-    /// not allocated them yet.
+    /// Puts the first message into the queue, of `words` words, which its sender has laid on the process's heap. The
+    /// process has not allocated them yet.
     pub(super) fn push_placed(
         &mut self,
         message: Message,
@@ -238,8 +238,8 @@ impl Mailbox {
         }
         self.unlooked_for += 1;
     }
-    /// Whether a first message of so many words may be laid on the heap where the order of a run is recorded or followed.
-    /// Which messages a receive looks at that begins behind a marker is chance.
+    /// Whether a first message of `words` words may be laid on the heap where the order of a run is recorded or
+    /// followed. Not in a receive that begins behind a marker: which messages it looks at is chance.
     pub(super) fn may_place_first(&self, words: usize) -> bool {
         !self.is_marked && words <= PLACED_WORDS
     }
@@ -248,8 +248,8 @@ impl Mailbox {
     pub(super) fn has_looked(&self) -> bool {
         self.has_looked
     }
-    /// Lays the message at the save pointer on the heap, which has room for so many words. The process has not allocated
-    /// them until it takes the message.
+    /// Lays the message at the save pointer on the heap, which has room for its `words` words. The process has not
+    /// allocated them until it takes the message.
     fn place_current(&mut self, heap: &Heap, words: usize) {
         let save = self.queue.save();
         if let Some(slot) = self.queue.get_mut(save) {
@@ -405,7 +405,7 @@ pub enum WaitTimeout {
     BadTimeout,
 }
 
-/// A receive's time to wait, unless it is for ever; nothing where it is none.
+/// A receive's time to wait, unless it is for ever; `None` where it is none.
 pub(crate) fn timeout_ms(timeout: Term<'_>) -> Option<u32> {
     match timeout.view() {
         View::Small(time) => u32::try_from(time).ok(),
@@ -449,7 +449,7 @@ impl Process {
         }
     }
 
-    /// The same where the order of a run is recorded or followed.
+    /// As [`Process::peek_message`], where the order of a run is recorded or followed.
     fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if !order::is_only_recorded() {
             return self.peek_in_turn();
@@ -463,7 +463,7 @@ impl Process {
         Ok(self.examines())
     }
 
-    /// The same where what comes may have to wait.
+    /// As [`Process::peek_message`], where what comes may have to wait for its turn.
     fn peek_in_turn(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if self.is_flushing() {
             let has_new = self.mailbox.has_new();

@@ -247,7 +247,7 @@ pub struct Process {
     pub(crate) in_line: Cell<u64>,
     /// Frames on its stack that report returns or exceptions of calls.
     pub(crate) trace_frames: Cell<u32>,
-    /// Sessions that have been told that its message queue is long.
+    /// Sessions that have reported that its message queue is long.
     pub(crate) long_queues: Vec<u64>,
     /// The entry with a breakpoint at which it goes on, in the same call.
     pub(crate) resumed_call: Cell<CodeAddress>,
@@ -548,7 +548,7 @@ impl Process {
             .set(self.reductions.get().wrapping_sub(spent));
     }
 
-    /// Takes so much of a whole time slice, as `enif_consume_timeslice()`.
+    /// Takes `percent` of a whole time slice, as `enif_consume_timeslice()`.
     pub(crate) fn consume_percent(&self, percent: usize) {
         self.bump_reds(percent.min(100) as i64 * CONTEXT_REDS / 100);
     }
@@ -558,7 +558,7 @@ impl Process {
         self.leave_reds(0);
     }
 
-    /// The same but for `reds`, as `ERTS_VBUMP_LEAVE_REDS`.
+    /// Gives up the rest of the time slice but for `reds`, without a charge, as `ERTS_VBUMP_LEAVE_REDS`.
     pub(crate) fn leave_reds(&self, reds: i64) {
         let given_up = self.fcalls.get() - reds;
         if given_up > 0 {

@@ -276,7 +276,7 @@ impl Process {
     }
 }
 
-/// A message of so many words has been sent. One to `p` itself costs nothing.
+/// Charges for a message of `words` words. One to `p` itself costs nothing.
 #[inline]
 fn charge(p: &Process, pid: Pid, words: usize) {
     const WORDS_PER_RED: usize = 64;
@@ -292,7 +292,7 @@ fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NotSen
     super::ports::send(p, port, message)
 }
 
-/// The sequential trace token that goes with a message to the process `pid`, which is told to go to `to`.
+/// The sequential trace token that goes with a message to the process `pid`, which tracers see go to `to`.
 #[inline(always)]
 fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<Token> {
     // Where the order of a run is recorded or followed, whether it is gone by then is chance.
@@ -303,7 +303,7 @@ fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<T
     }
 }
 
-/// Whether what is sent to `to` is told: without distribution, nothing that is for other nodes.
+/// Whether tracers hear of what is sent to `to`: without distribution, of nothing for other nodes.
 fn is_told(to: Term<'_>) -> bool {
     match to.view() {
         View::Tuple(tuple) => {
@@ -314,7 +314,7 @@ fn is_told(to: Term<'_>) -> bool {
     }
 }
 
-/// A traced process sends: a port is told by its identifier, whatever it was named by.
+/// A traced process sends: tracers see a port by its identifier, whatever it was named by.
 #[cold]
 fn report_send(p: &Process, to: Term<'_>, message: Term<'_>) {
     if !is_told(to) {
@@ -405,7 +405,7 @@ impl Process {
         deliver(to, signal);
     }
 
-    /// What its monitor of this reference tells, for a replay; nothing where there is none.
+    /// What its monitor of this reference tells, for a replay; `None` where there is none.
     pub(crate) fn notice_of_monitor(&self, reference: RefNumbers) -> Option<SystemNotice> {
         let relations = self.some_relations()?;
         let origin = relations.origins.get(&reference)?;

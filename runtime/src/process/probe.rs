@@ -54,7 +54,7 @@ impl Tracee {
     }
 }
 
-/// The totals of a process that were told last.
+/// The totals of a process that were recorded last.
 #[derive(Default)]
 pub(crate) struct Spent {
     pub(crate) words: Cell<Option<u64>>,
@@ -64,7 +64,7 @@ pub(crate) struct Spent {
 /// The events that somebody asks for, for a look without the lock.
 pub(crate) static ASKED: AtomicU8 = AtomicU8::new(0);
 
-/// Processes that become active or inactive are told.
+/// Some profiler wants to hear of processes that become active or inactive.
 pub(crate) const PROCS: u8 = 1;
 
 /// Whether somebody wants to hear of any of `what`.
@@ -97,8 +97,8 @@ pub(crate) trait Probes: Send + Sync {
     fn unwinding(&self, p: &mut Process);
     /// A step of a process, where the order is recorded.
     fn ordered(&self, pid: Pid, told: order::OrderEvent);
-    /// It takes the next message of the same sender, as it did last, and has sent one before if it had then. `again` is the
-    /// record that tells so, if one does. Whether that was told.
+    /// It takes the next message of the same sender, as it did last, and has sent one before if it had then. `again` is
+    /// the record of that, if there is one. Whether it could be recorded so.
     fn ordered_again(&self, pid: Pid, again: &mut Option<Growing>) -> bool;
     /// A process is about to make a step, where the places in the code are recorded.
     fn sited(&self, p: &Process);
@@ -123,11 +123,11 @@ pub(crate) trait Probes: Send + Sync {
     fn collection_ended(&self, p: &Process, start: i64);
     /// The heap of a traced process is about to be collected, for `need` words.
     fn collecting(&self, p: &Process, collection: Collection, need: usize);
-    /// It has been, which has given back so many words.
+    /// It has been collected, which has given back `reclaimed` words.
     fn collected(&self, p: &Process, collection: Collection, reclaimed: usize);
     /// A heap is past its limit, and somebody asks for that.
     fn past_max_heap(&self, p: &Process);
-    /// What is told of a heap.
+    /// The description of a heap, as tracers get it.
     fn heap_info<'h>(&self, heap: &'h Heap, p: &Process) -> Term<'h>;
     /// Where a process is.
     fn location<'p>(&self, p: &'p Process) -> Term<'p>;
@@ -135,7 +135,7 @@ pub(crate) trait Probes: Send + Sync {
     fn stacktrace<'p>(&self, p: &'p Process) -> Term<'p>;
     /// A message queue has grown.
     fn queue_grew(&self, p: &mut Process);
-    /// A message queue has become shorter that some session was told of.
+    /// A message queue has become shorter, of which some session knows that it was long.
     fn queue_shrank(&self, p: &mut Process);
     /// A process takes a message to itself, which has lain on its heap.
     fn own_message_taken(&self, p: &mut Process, message: Term<'_>);

@@ -45,7 +45,7 @@ pub enum Raise<'p> {
 pub enum Control<'p> {
     /// The call goes on in another function, as a tail call.
     Trap(&'static Export, Vec<Term<'p>>),
-    /// The same, by address: for code that no export names yet.
+    /// The call goes on in a function, by its address: for code that no export names yet.
     TrapTo(CodeAddress),
     /// The process must wait: the BIF is called again, with the same arguments, when it is woken.
     Wait,
@@ -54,7 +54,7 @@ pub enum Control<'p> {
     Dirty(Leaves),
     /// Time is used up: the BIF is called again, with the same arguments, in the next slice.
     Yield,
-    /// The same, with these arguments.
+    /// Time is used up: the BIF is called again, with these arguments, in the next slice.
     YieldWith(Vec<Term<'p>>),
 }
 

@@ -97,7 +97,7 @@ pub(super) fn whether_named(pid: Pid) -> Touch<'static> {
     }
 }
 
-/// A change of who has a name.
+/// A write to which process has this name.
 fn of_name(name: Atom) -> Touch<'static> {
     Touch {
         object: OBJECTS.of(name),
@@ -133,7 +133,7 @@ pub(super) fn all_names() -> Touch<'static> {
     }
 }
 
-/// A change of who has a name, and with that of which names there are.
+/// A write to which process has this name, and to which names there are.
 fn changes_of(name: Atom) -> [Touch<'static>; 2] {
     [of_name(name), of_names(Part::Key(name.term()))]
 }
@@ -174,7 +174,7 @@ pub(crate) fn to_free(p: &Process, name: Atom) -> Result<Changes, Control<'stati
     Ok(names)
 }
 
-/// The same by no process.
+/// To change names where no process does it.
 pub(crate) fn to_change_now() -> Changes {
     names().write()
 }
@@ -191,7 +191,7 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
     Ok(names.get(&name).copied())
 }
 
-/// The same where `p` is to be told of the end of the process that has it.
+/// As [`find`], for a monitor or link of `p`, which hears of the end of the process that has the name.
 ///
 /// # Errors
 /// As [`to_give`].
@@ -279,7 +279,7 @@ pub(crate) fn register_port(mut names: Changes, name: Atom, port: Port) -> Resul
     Ok(())
 }
 
-/// Frees `name`; tells who had it.
+/// Frees `name`; returns what had it.
 pub(crate) fn unregister(mut names: Changes, name: Atom) -> Option<Named> {
     let named = names.remove(&name);
     if let Some(Named::Process(pid)) = named

@@ -83,7 +83,7 @@ pub(crate) struct Watcher {
     pub(crate) by: WatchedBy,
 }
 
-/// Who has a [`Watcher`].
+/// What has a [`Watcher`].
 pub(crate) enum WatchedBy {
     /// A resource of a library.
     Object(Weak<MagicBinary>),
@@ -230,7 +230,7 @@ impl Process {
         })
     }
 
-    /// The same, if there are any; nothing is made.
+    /// As [`Process::relations`], if there are any; none are made.
     pub(crate) fn some_relations(&self) -> Option<RefMut<'_, Relations>> {
         RefMut::filter_map(self.relations.borrow_mut(), |relations| {
             relations.as_deref_mut()

@@ -41,7 +41,7 @@ pub(crate) fn enqueue(process: ProcRef) {
     run_queues().place(process);
 }
 
-/// The same from a thread that is no scheduler: in the queue of this scheduler, if it runs processes.
+/// As [`enqueue`], from a thread that is no scheduler: in the queue of this scheduler, if it runs processes.
 pub(super) fn enqueue_near(process: ProcRef, scheduler: usize) {
     run_queues().place_near(process, Some(scheduler));
 }
@@ -87,7 +87,7 @@ impl RunQueues {
         self.place_near(process, None);
     }
 
-    /// The same; a thread that is no scheduler prefers this one.
+    /// As [`RunQueues::place`]; a thread that is no scheduler prefers the queue of `near`.
     fn place_near(&self, process: ProcRef, near: Option<usize>) {
         // SAFETY: S2: it is queued from here on.
         let shared = unsafe { process.get() };

@@ -21,7 +21,7 @@ pub(crate) enum Saved {
 /// The last ones, in a ring.
 pub(super) struct SavedCalls {
     ring: Vec<Saved>,
-    /// At most so many.
+    /// Calls that are kept at most.
     limit: usize,
     /// Where the next one goes once the ring is full.
     next: usize,

@@ -33,7 +33,7 @@ pub(crate) struct Seq {
 }
 
 impl Seq {
-    /// For who acts in the place of the process and receives nothing.
+    /// For a stand-in, which receives nothing.
     pub(super) fn without_messages(&self) -> Seq {
         Seq {
             token: self.token.clone(),

@@ -109,7 +109,7 @@ impl ProcShared {
         self.gives_up.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it may be given what it is to own: who asks holds the lock of what processes own.
+    /// Whether it may be given what it is to own: the caller holds the lock of what processes own.
     pub(crate) fn may_own(&self) -> bool {
         !self.gives_up.load(Ordering::SeqCst)
     }
@@ -352,7 +352,7 @@ impl ProcShared {
         super::run_queues::enqueue(ProcRef(NonNull::from(self)));
     }
 
-    /// The same by a thread that is no scheduler, with the scheduler that it ran on last.
+    /// As [`ProcShared::wake`], by a thread that is no scheduler: in the queue of the scheduler that it ran on last.
     pub(super) fn wake_near(&self, scheduler: usize) {
         if self.becomes_queued() {
             super::run_queues::enqueue_near(ProcRef(NonNull::from(self)), scheduler);

@@ -1,6 +1,6 @@
 //! Signals: everything that one process sends to another, in one ordered queue for each receiver.
 //!
-//! The receiver handles a signal, in its own context (`handle`). A signal that reaches no process any more is answered
+//! The receiver handles a signal, in its own context (`incoming`). A signal that reaches no process any more is answered
 //! in the receiver's stead ([`Signal::answer_for_gone`]), so that its sender hears `noproc`.
 //! Source: `erl_proc_sig_queue.c`, OTP 29.
 
@@ -27,10 +27,10 @@ pub(super) const OUTSIDE: u32 = u32::MAX - 1;
 /// In the place of a sending's number: a message of a timer, which is a process in an explored run.
 pub(super) const TIMER: u32 = u32::MAX - 2;
 
-/// Who sends a message, beside the process that it is from.
+/// What sends a message, beside the process that it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// That process, which has no sequential trace token: who takes the message has none any more.
+    /// That process, which has no sequential trace token: a receiver that takes the message loses its own.
     Process,
     /// The runtime, as if it were from that process.
     Runtime,
@@ -87,8 +87,8 @@ pub(crate) enum Signal {
     ReceiveTimeout { id: u64 },
     /// Anything else.
     Request(Request),
-    /// The same of a process that waits for the answer. In an explored run, it comes behind exit signals of that one; there and
-    /// in a replay it is answered also where the receiver has begun to end.
+    /// A [`Signal::Request`] of a process that waits for the answer. In an explored run, it comes behind exit signals
+    /// of that one; there and in a replay it is answered also where the receiver has begun to end.
     Question { from: Pid, run: Request },
 }
 
@@ -156,7 +156,7 @@ impl ExitSignal {
         }
     }
 
-    /// What it is, as it is told of.
+    /// Its kind, as it is recorded.
     pub(super) fn kind(&self) -> SignalKind {
         match () {
             () if self.ends(true) => SignalKind::Kill,
@@ -170,7 +170,7 @@ impl ExitSignal {
         self.would_end(traps, self.reason.term())
     }
 
-    /// The same with this reason.
+    /// As [`ExitSignal::ends`], with this reason.
     pub(super) fn would_end(&self, traps: bool, reason: Term<'_>) -> bool {
         match (self.linked, reason == am::kill) {
             (false, true) => true,
@@ -252,12 +252,12 @@ impl Signal {
         }
     }
 
-    /// The same, of a port: what it tells comes from outside.
+    /// A message of a port: its content comes from outside.
     pub(crate) fn from_outside(message: Message) -> Signal {
         Signal::outside_of(SYSTEM, message)
     }
 
-    /// The same, which tells of a process.
+    /// A message whose content comes from outside, and that is about a process.
     pub(super) fn outside_of(from: Pid, message: Message) -> Signal {
         Signal::Message {
             message,
@@ -267,7 +267,7 @@ impl Signal {
         }
     }
 
-    /// The same, of a timer for which this process stands.
+    /// A message of a timer for which this process stands, in an explored run.
     pub(super) fn of_timer(message: Message, process: Pid) -> Signal {
         Signal::Message {
             message,
@@ -277,7 +277,7 @@ impl Signal {
         }
     }
 
-    /// The same, of a timer that this process has set, as that one of its timers.
+    /// A message of a timer that this process has set: which of its timers.
     pub(super) fn of_set_timer(message: Message, Setting { by, number }: Setting) -> Signal {
         Signal::Message {
             message,

@@ -109,7 +109,7 @@ impl Process {
         self.suspend(None);
     }
 
-    /// The same, in a BIF that its code calls, which it is shown in meanwhile.
+    /// As [`Process::suspend_itself`], in a BIF that its code calls. Meanwhile it is shown in `function`.
     pub(crate) fn suspend_in(&self, function: Function) {
         self.suspend(Some(function));
     }

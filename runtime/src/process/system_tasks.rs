@@ -35,7 +35,7 @@ pub(crate) enum Task {
 pub(crate) struct SystemTask {
     pub(crate) task: Task,
     pub(crate) requester: Pid,
-    /// Who is to do it.
+    /// The process that is to do it.
     pub(crate) of: Pid,
     pub(crate) id: Message,
 }

@@ -390,8 +390,8 @@ fn messages_that_were_passed_over_are_not_the_heap_s() {
     assert_eq!(done.recv_timeout(LONG).unwrap(), (297, 3, zeal));
 }
 
-/// Who takes a message behind a collection, and tells its text and words: of the queue and of fragments, and those
-/// allocated by taking it.
+/// A process that takes a message behind a collection, and tells its text and words: of the queue and of fragments, and
+/// those allocated by taking it.
 fn taker(off_heap_messages: bool) -> (Pid, Receiver<(String, [usize; 3])>) {
     let (out, taken) = channel();
     crate::scheduler::start();
@@ -512,7 +512,7 @@ fn bif(p: &Process, module: &str, function: &str, args: &[Term<'_>]) -> String {
     }
 }
 
-/// The same of one that has the process to itself, and its arguments in registers.
+/// As [`bif`], for a BIF that has the process to itself, and its arguments in registers.
 fn exclusive(p: &mut Process, module: &str, function: &str, arity: u8) -> String {
     let index = crate::code::bif::find(Atom::new(module), Atom::new(function), arity);
     let row = crate::code::bif::all()[index.expect("a BIF of that name")];

@@ -136,8 +136,8 @@ impl UserTimer {
         }
     }
 
-    /// Whom it sent its message to in a recorded run that is followed, if it is for a name: who has the name at which time
-    /// is chance.
+    /// The receiver of its message in a recorded run that is followed, if the timer is for a name: which process has
+    /// the name at that time is chance.
     fn recorded_receiver(&self) -> Option<Recorded> {
         match self.receiver {
             Receiver::Name(_) => replay::receiver_of_timer(self.set),

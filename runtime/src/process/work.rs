@@ -29,7 +29,7 @@ pub(crate) unsafe trait Work<'p>: Keeps + 'p {
     }
 }
 
-/// Implements [`Work`] for a struct or an enum with terms, as `keeps!` is told of it, or for a type without.
+/// Implements [`Work`] for a struct or an enum with terms, in the form that `keeps!` takes, or for a type without.
 macro_rules! work {
     (@of [$($other:ident)?] $name:ty, $rested:ty $(, shown as $shown:expr)?) => {
         #[expect(unsafe_code, reason = "WK1: the two types differ in the lifetime alone")]
@@ -145,7 +145,7 @@ impl Due {
         }
     }
 
-    /// Units that so many reductions pay for.
+    /// Units that `reds` reductions pay for.
     fn payable(&self, reds: usize) -> usize {
         reds * self.per_slice / CONTEXT_REDS as usize
     }
@@ -205,7 +205,7 @@ impl Process {
         self.put_off(work)
     }
 
-    /// The same without a charge, for callers that charge themselves.
+    /// As [`Process::yield_with`] without a charge, for callers that charge themselves.
     pub(crate) fn put_off<'p>(&'p self, work: impl Work<'p>) -> Control<'static> {
         self.psd().work = Some(AtRest::new(work));
         Control::Yield

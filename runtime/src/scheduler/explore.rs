@@ -163,7 +163,7 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// What `init` is told: where all that the command asks for is explored, it waits for a run before it does that.
+/// The arguments of `init`: where all that the command asks for is explored, it waits for a run before it does that.
 pub(crate) fn with_explored(init: Vec<String>) -> Vec<String> {
     let is_whole = SCENARIO
         .get()
@@ -458,7 +458,7 @@ impl Scheduler {
         if explore::are_all_gone() && explore::go_off_for_nobody() {
             return true;
         }
-        // Who waits for a timer of its prefix waits also when the call has ended.
+        // A process that waits for a timer of its prefix does so also when the call has ended.
         let is_late = OWN.with_borrow_mut(|own| own.is_late(next)) && !has_unfinished();
         let is_over = explore::are_all_gone() || is_late || replay::is_stuck(stuck_of);
         if is_over || next == u64::MAX || !clock::advance_to(next) {
@@ -508,7 +508,7 @@ fn printed() -> Option<String> {
     OWN.with_borrow_mut(|own| {
         let printed = own.printed.as_mut()?;
         if own.is_loud {
-            // Who reads it has gone: nothing is to be told.
+            // The reader of the output may be gone: then there is nobody to tell.
             let _ = printed.tell();
         }
         let (bytes, length) = printed.read(PRINTED_MAX).ok()?;
@@ -536,7 +536,7 @@ fn has_unfinished() -> bool {
     has
 }
 
-/// Whether a process waits for a step of its prefix that no timer can bring; nothing where it has none left.
+/// Whether a process waits for a step of its prefix that no timer can bring; `None` where it has none left.
 fn stuck_of(pid: Pid) -> Option<bool> {
     with_resting(pid, replay::waits_without_timer)?
 }

@@ -26,7 +26,7 @@ const AFTER_A_LONG_ONE: u32 = 32;
 pub(super) enum MayLeave {
     /// The deputy may not.
     No,
-    /// The own thread may, but for so many calls; and whether it has a deputy yet.
+    /// The own thread may, but not for its next `but_for` calls; and whether it has a deputy yet.
     Yes {
         but_for: Cell<u32>,
         has_deputy: Cell<bool>,

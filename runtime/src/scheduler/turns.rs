@@ -1,9 +1,10 @@
-//! Gives processes their turns in a run by chance (`process/order/turns.rs`): who makes the next step is drawn by lot.
+//! Gives processes their turns in a run by chance (`process/order/turns.rs`): which one makes the next step is drawn by
+//! lot.
 //!
 //! Of those that can run, each first gets to its next step, without a turn: that shows to nobody. When all wait for their
 //! turns, one is drawn.
 //!
-//! Invariant: S2 of `process/shared.rs`: who waits for a turn here is queued as far as anybody knows.
+//! Invariant: S2 of `process/shared.rs`: a process that waits for a turn here is queued as far as anybody knows.
 
 use std::cell::RefCell;
 
@@ -16,7 +17,7 @@ use crate::process::registry::{Named, whereis};
 use crate::sys::chance::clock;
 use crate::term::{Atom, Pid};
 
-/// Who waits for a turn, and how it is drawn who gets it.
+/// The processes that wait for a turn, and how one of them is drawn.
 struct Waiting {
     drawing: Drawing,
     processes: Vec<(Pid, ProcRef)>,
@@ -51,7 +52,7 @@ pub(super) fn drawn() -> u64 {
 }
 
 impl Waiting {
-    /// Who goes on; nothing where time does.
+    /// Draws the process that goes on; `None` where time passes instead.
     fn draw(&mut self, has_timer: bool) -> Option<ProcRef> {
         let steps = self.processes.iter();
         let steps: Vec<(Pid, turns::Step)> = steps
@@ -76,7 +77,7 @@ impl Waiting {
 }
 
 impl Scheduler {
-    /// Who runs next.
+    /// The process that runs next.
     pub(super) fn next_in_turn(&self) -> Option<ProcRef> {
         turns::give(false);
         loop {

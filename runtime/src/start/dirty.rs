@@ -16,7 +16,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Nothing, on a machine with so many processors.
+    /// Nothing is asked for, on a machine with `cores` processors.
     pub(super) fn nothing(cores: usize) -> Asked {
         Asked {
             cores: cores as i64,

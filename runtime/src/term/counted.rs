@@ -23,7 +23,7 @@ use crate::sys::memory;
 pub struct Binary {
     refs: AtomicUsize,
     writable: AtomicBool,
-    /// What it is told by where addresses are not told; 0: it has not been told yet.
+    /// A number in place of its address, where addresses are not shown; 0: nobody has asked for it yet.
     number: AtomicU32,
     size: AtomicUsize,
     data: std::sync::atomic::AtomicPtr<u8>,
@@ -118,8 +118,8 @@ impl Binary {
     pub fn capacity(&self) -> usize {
         self.capacity.load(Ordering::Relaxed)
     }
-    /// Bytes that programs are told of: with the room for what is still to be appended. Source: `orig_size` of `Binary`
-    /// in `erl_binary.h`.
+    /// Its size as programs see it: with the room for what is still to be appended. Source: `orig_size` of `Binary` in
+    /// `erl_binary.h`.
     #[must_use]
     pub(crate) fn kept_bytes(&self) -> usize {
         match self.is_writable() {

@@ -170,7 +170,7 @@ impl<'h> Term<'h> {
         Atom::from_bool(value).term()
     }
 
-    /// The same word: identity, which for immediates is equality.
+    /// Whether both are the same word: identity, which for immediates is equality.
     #[inline(always)]
     #[must_use]
     pub fn same(self, other: Term<'_>) -> bool {

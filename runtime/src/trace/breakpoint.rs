@@ -113,7 +113,7 @@ pub(crate) struct BpData {
     metered_by: u64,
     /// And the account that it has of the function.
     account: u32,
-    /// The same for Rust: what it measures, and the account.
+    /// That meter for Rust: what it measures, and the account.
     metered_alone: Option<(Measures, Arc<Account>)>,
     /// To record a call is all that is wanted.
     only_recorded: bool,

@@ -20,7 +20,7 @@
 //! address stands behind it.
 //!
 //! One change at a time holds the [permission](super::permission). Modules may be loaded meanwhile: functions of new
-//! code have breakpoints of their own ([`on_load`]), which are in force before the code can be called.
+//! code have breakpoints of their own ([`loaded`]), which are in force before the code can be called.
 #![expect(
     unsafe_code,
     reason = "generations of breakpoints are freed by hand: B1, B2"
@@ -112,7 +112,7 @@ pub(super) struct Change {
     done: usize,
 }
 
-// SAFETY: B1, B2: who holds the permission may use the pointers, on whatever thread.
+// SAFETY: B1, B2: the holder of the permission may use the pointers, on whatever thread.
 unsafe impl Send for Change {}
 
 /// The code of a module is freed, which nobody runs and no change concerns any more: so are its breakpoints.
@@ -562,7 +562,8 @@ fn replace(breakpoint: *mut Breakpoint, data: *mut BpData) {
     let second = if old[0] == old[1] { None } else { Some(old[1]) };
     for old in [Some(old[0]), second].into_iter().flatten() {
         if !old.is_null() {
-            // SAFETY: B2: no generation any more; who is still in it has passed a quiescent point before it goes.
+            // SAFETY: B2: no generation any more; a scheduler that still reads it passes a quiescent point before it
+            // goes.
             let old = unsafe { Box::from_raw(old) };
             sched::thread_progress().later(move || drop(old));
         }

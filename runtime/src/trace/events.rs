@@ -240,7 +240,7 @@ pub(crate) fn collecting(p: &Process, collection: Collection, need: usize) {
     }
 }
 
-/// It has been collected, which has given back so many words.
+/// It has been collected, which has given back `reclaimed` words.
 #[cold]
 pub(crate) fn collected(p: &Process, collection: Collection, reclaimed: usize) {
     let event = match collection {

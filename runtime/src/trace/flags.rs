@@ -109,7 +109,7 @@ impl Tracee {
             .map(|r| (r.flags, r.tracer))
     }
 
-    /// The same for a session that is known by its id alone.
+    /// As [`Tracee::of`], for a session that is known by its id alone.
     pub(super) fn of_id(&self, id: u64) -> Option<TracerRef> {
         let refs = self.refs().lock();
         refs.iter().find(|r| r.session.id == id).cloned()

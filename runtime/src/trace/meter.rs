@@ -107,7 +107,7 @@ pub(super) struct Meter {
     reductions: u64,
     /// Where a call of an account from a node leads.
     transitions: Known<Called>,
-    /// The same of calls made of late.
+    /// Where calls made of late lead, without a look at the table.
     ways: Ways,
 }
 
@@ -116,7 +116,7 @@ unsafe impl Send for Meter {}
 
 /// Where calls made of late led: a table in which each call has one of two places, which lie side by side.
 struct Ways {
-    /// The bits of a key that say who calls and how: none where that does not matter.
+    /// The bits of a key that tell callers and ways of calling apart: none where that does not matter.
     paths: u64,
     /// Of an even power of two of ways, less one.
     mask: u64,
@@ -203,7 +203,7 @@ impl Ways {
         pair[first] = way;
     }
 
-    /// How many there are to be, of so many nodes.
+    /// How many ways there are to be for this number of nodes.
     fn wanted(&self, nodes: usize) -> usize {
         let [least, most] = WAYS_OF_NODE.map(|of_node| (of_node * nodes).next_power_of_two());
         let is_short = self.forgotten > self.len() / 8;
@@ -211,7 +211,7 @@ impl Ways {
         wanted.max(least).min(most).min(WAYS[1])
     }
 
-    /// The same ways in a table of this length.
+    /// These ways in a table of this length.
     fn grown(&self, tree: bool, len: usize) -> Ways {
         let mut grown = Ways::new(tree, len);
         let ways = self.table.iter().flat_map(|Pair(pair)| pair);
@@ -483,8 +483,8 @@ impl Meter {
         self.current().add_again(1);
     }
 
-    /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is told apart.
-    /// Gives the account of that function.
+    /// A call on a dirty scheduler has come back: its run is the current function's time, and its waiting is kept
+    /// apart. Gives the account of that function.
     pub(super) fn charge_dirty(&mut self, times: &DirtyTicks) -> u32 {
         let node = self.current();
         if self.measures.time {

@@ -24,8 +24,8 @@ pub(super) fn of_dirty(dirty: Dirty) -> Native {
     }
 }
 
-/// What a traced function was at its last call, so that each change of it is told once: a function becomes native when
-/// its module opens a library.
+/// What a traced function was at its last call, so that each change of it is recorded once: a function becomes native
+/// when its module opens a library.
 #[derive(Default)]
 pub(super) struct Nature {
     /// The instruction at its entry.

@@ -39,7 +39,7 @@ pub(super) fn wake(pid: Pid) {
 pub(crate) enum Progress {
     /// It has the permission: make the change and hand it to [`super::change::run`], or [`release`].
     Go,
-    /// Its change is done; so many functions, processes or ports matched.
+    /// Its change is done; this many functions, processes or ports matched.
     Done(usize),
     /// Wait, and ask again.
     Wait,
@@ -57,8 +57,8 @@ pub(crate) fn begun(pid: Pid) -> Option<Progress> {
     })
 }
 
-/// Has process `pid` wait until no process runs any more that may not have seen its change of flags; when it
-/// is called again, `matched` is told.
+/// Has process `pid` wait until no process runs any more that may not have seen its change of flags; when it is called
+/// again, it gets `matched`.
 pub(crate) fn settle(pid: Pid, matched: usize) {
     begin(pid);
     sched::thread_progress().later(move || {
@@ -72,7 +72,7 @@ pub(super) fn begin(pid: Pid) {
     with(|permission| permission.under_way.insert(pid));
 }
 
-/// Its change is done; so many functions, processes or ports matched. It is still to be woken.
+/// Its change is done; `matched` functions, processes or ports matched. It is still to be woken.
 pub(super) fn end(pid: Pid, matched: usize) {
     with(|permission| {
         permission.under_way.remove(&pid);

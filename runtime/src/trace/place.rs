@@ -151,7 +151,8 @@ pub(super) fn bif_export(mfa: Mfa) -> Option<&'static Export> {
     Some(export(mfa.module, mfa.function, mfa.arity))
 }
 
-/// Gives the stub of `export` its own first word back; where it led to, who is in it may still read.
+/// Gives the stub of `export` its own first word back. Where it led to is left as it is, as a thread in the stub may
+/// still read it.
 pub(super) fn restore_stub(export: &'static Export) {
     export
         .stub_word(0)

@@ -112,8 +112,8 @@ impl Traced<'_> {
         done
     }
 
-    /// The same of the call operation `operation`, whose data and answer are in the external format. It receives nothing
-    /// if it takes no such operation.
+    /// As [`Self::controls`], for the call operation `operation`, whose data and answer are in the external format. The
+    /// port receives nothing if it takes no such operation.
     pub(crate) fn calls(
         self,
         from: Pid,

@@ -372,7 +372,7 @@ fn write_counts<W: io::Write>(
     Ok(())
 }
 
-/// What was counted as the file has it, where tracing costs so much.
+/// What was counted as the file has it, where tracing costs `tracing`.
 fn cost(counted: node::Counted, tracing: TracingCost) -> Cost {
     let measured = Cost {
         calls: counted.calls,

@@ -55,7 +55,7 @@ struct Recorder {
     schedulers: usize,
     groups: Vec<Group>,
     patterns: Vec<Pattern>,
-    /// Where what became of them is told.
+    /// The folder of the request: for notes on patterns that match nothing, and on the span.
     folder: PathBuf,
     triggers: Vec<Trigger>,
     sees_returns: bool,
@@ -352,7 +352,7 @@ pub(super) fn found_native(called: &Called, mfa: Mfa, native: Native) {
     }
 }
 
-/// A function is native code, as who calls it tells.
+/// Records that a function is native code.
 pub(super) fn function_is_native(mfa: Mfa, native: Native) {
     if let Some(recorder) = namer() {
         recorder.native(recorder.function(mfa), native);
@@ -407,7 +407,7 @@ pub(super) fn returned(p: &Process, function: NameId) {
     }
 }
 
-/// An exception ends so many recorded calls; or all, where the whole stack goes.
+/// An exception ends `calls` recorded calls; or all, where the whole stack goes.
 pub(super) fn unwound(p: &Process, calls: u64) {
     if let Some(recorder) = recorder().filter(|_| calls > 0) {
         recorder.spent(p, None);

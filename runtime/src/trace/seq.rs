@@ -1,5 +1,5 @@
 //! Sequential tracing: the token of a process, which goes along with all messages it sends, and the system tracer,
-//! which is told of them. Source: `erl_bif_trace.c`, `seq_trace_output_generic()` and `seq_trace_update_serial()` in
+//! which hears of them. Source: `erl_bif_trace.c`, `seq_trace_output_generic()` and `seq_trace_update_serial()` in
 //! `erl_trace.c`, OTP 29.
 //!
 //! A token lies outside of heaps, so collections need not know of it. All holders of a token share its label. A process
@@ -18,7 +18,7 @@ pub(crate) use crate::process::seq_token::{Mark, Seq, Token};
 use crate::process::{ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am, compare};
 
-/// The flags of a token: which transfers of information are told, and with which time stamps.
+/// The flags of a token: which transfers of information are traced, and with which time stamps.
 mod bits {
     pub(super) const SEND: u32 = 1 << 0;
     pub(super) const RECEIVE: u32 = 1 << 1;
@@ -52,7 +52,7 @@ fn age() -> u64 {
     AGE.load(Ordering::Acquire)
 }
 
-/// The tracer that is told of tokens, if it is still there.
+/// The tracer that hears of tokens, if it is still there.
 pub(crate) fn system_tracer() -> Option<TracerId> {
     // A tracer may be code in C, and is not asked under the lock.
     let now = *SYSTEM_TRACER.lock();
@@ -67,7 +67,7 @@ pub(crate) fn system_tracer() -> Option<TracerId> {
     *now
 }
 
-/// Sets the tracer that is told, and gives the old one; `None` where the new one is not there.
+/// Sets the tracer that hears of tokens, and gives the old one; `None` where the new one is not there.
 pub(crate) fn set_system_tracer(new: Option<TracerId>) -> Option<Option<TracerId>> {
     let usable = |tracer: TracerId| tracer.is_there(am::undefined.term());
     new.is_none_or(usable)

@@ -228,7 +228,7 @@ impl Shared {
         new.check();
         *new
     }
-    /// The same of ports.
+    /// What new ports get, while their tracer lives.
     pub(super) fn new_ports(&self) -> New {
         let mut new = self.new_ports.lock();
         new.check();

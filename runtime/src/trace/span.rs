@@ -106,7 +106,7 @@ pub(super) fn came(pattern: &Pattern) -> Option<bool> {
     (followed.span.until.as_ref() == Some(pattern)).then_some(state >= ENDS)
 }
 
-/// Whether this session is that of the functions: its calls are told to [`called`] alone.
+/// Whether this session is that of the functions: only [`called`] gets its calls.
 pub(super) fn is_mine(session: u64) -> bool {
     let mine = FOLLOWED.get().and_then(|all| all.session.as_ref());
     mine.is_some_and(|mine| mine.id == session)

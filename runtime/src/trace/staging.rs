@@ -81,7 +81,7 @@ impl Staging {
         }
     }
 
-    /// The next places to look at, so many if there are as many, and their functions. All are found before any is
+    /// The next places to look at, `most` if there are as many, and their functions. All are found before any is
     /// changed: waiting for memory, which is most of it, then goes on for many at the same time.
     pub(super) fn next(&mut self, most: usize) -> Vec<(Place, Mfa)> {
         let mut places = Vec::with_capacity(most);

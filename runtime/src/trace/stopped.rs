@@ -40,7 +40,7 @@ fn tell(halt: &Halt) {
     stop::wait();
     let (asked, rows) = ask_all();
     let text = text(asked, &rows, &Origins::new(&halt.libraries));
-    // Who reads it no more is told nothing more.
+    // The reader of standard output may be gone: then nothing is left to tell.
     let _ = file::write_all(1, text.as_bytes());
     match halt.shell {
         true => open_shell(&rows),
@@ -81,7 +81,7 @@ fn ask(all: &[Pid]) -> Receiver<Row> {
         let tell = tell.clone();
         let ask = move |p: Option<&mut Process>| {
             if let Some(p) = p.filter(|p| !p.is_exiting()) {
-                // Who has asked waits no more.
+                // The thread that has asked may have given up.
                 let _ = tell.send(Row::of(p));
             }
         };

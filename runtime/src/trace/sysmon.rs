@@ -48,7 +48,7 @@ pub(super) fn update() {
     ANY.store(any, Ordering::Relaxed);
 }
 
-/// A process is no more: who it would have told is told nothing.
+/// A process is no more: a session whose receiver it was reports nothing.
 pub(crate) fn exited(pid: Pid) {
     if !ANY.load(Ordering::Relaxed) {
         return;

@@ -62,7 +62,7 @@ pub(crate) fn get() -> Profile {
     STATE.lock().profile
 }
 
-/// Sets who is told what, from now on; what was set.
+/// Sets the profiler and what it hears of; returns what was set before.
 pub(crate) fn set(profile: Profile) -> Profile {
     let mut state = STATE.lock();
     if profile.asked & SCHEDULER != 0 {
@@ -133,7 +133,7 @@ impl State {
     }
 }
 
-/// The thread that brings messages to ports: who makes an event may hold the lock of a port.
+/// The thread that brings messages to ports: the maker of an event may hold the lock of a port.
 fn to_ports() -> &'static Sender<(Port, Vec<u8>)> {
     static QUEUE: OnceLock<Sender<(Port, Vec<u8>)>> = OnceLock::new();
     QUEUE.get_or_init(|| {

@@ -1,7 +1,7 @@
 //! The table of system events. The limits of a session, the events and their names come from it.
 //!
-//! An event is numbers until somebody is told of it. A receiver gets a term, and the recorder a record.
-//! Source: `monitor_*()` in `erl_trace.c`, `system_monitor()` in `erl_bif_trace.c`, OTP 29.
+//! An event is numbers until somebody wants it. A receiver gets a term, and the recorder a record. Source:
+//! `monitor_*()` in `erl_trace.c`, `system_monitor()` in `erl_bif_trace.c`, OTP 29.
 
 use crate::heap::Heap;
 use crate::loader::module::Mfa;
@@ -82,7 +82,7 @@ system_events! {
         LongMessageQueue { is_long: bool, messages: u64 };
 }
 
-/// When a system event is told.
+/// When a system event is reported.
 trait Limit: Sized {
     /// The limit that a program sets; `None` for what is none.
     fn of_term(value: Term<'_>) -> Option<Self>;
@@ -221,7 +221,7 @@ fn place(heap: &Heap, mfa: Option<Mfa>) -> Term<'_> {
 }
 
 impl SystemEvent {
-    /// Whether it is told with these limits. That a queue is long depends on what was told before too.
+    /// Whether it is reported with these limits. That a queue is long depends on what was reported before, too.
     pub(super) fn exceeds(&self, limits: &Limits) -> bool {
         let over = |limit: u64, is_over: bool| limit != 0 && is_over;
         match *self {

@@ -181,8 +181,8 @@ fn account(p: &Process) {
 /// When a process of the workload last ran.
 static LAST_RAN_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Without a run of any of its processes for so long in virtual time, a workload waits for ever: a `receive` waits for 50
-/// days at most. Servers of OTP have timers that never end, so there always is one.
+/// If none of its processes runs for this virtual time, a workload waits for ever: a `receive` waits for 50 days at
+/// most. Servers of OTP have timers that never end, so there always is one.
 const FOR_EVER_NS: u64 = 100 * 24 * 3600 * 1_000_000_000;
 
 /// Virtual time has jumped, because no process can run, to the next timer; nothing outside is waited for.

@@ -14,7 +14,7 @@ pub(crate) use crate::process::event::Event;
 use crate::process::{self, Signal, ports};
 use crate::term::{Atom, Pid, Port, Term, View, am, compare};
 
-/// An event, and what a tracer is told of it.
+/// An event, and what a tracer gets of it.
 #[derive(Clone, Copy)]
 pub(super) struct Report<'a> {
     pub(super) event: Event,
@@ -51,7 +51,7 @@ pub(crate) enum Verdict {
     Remove,
 }
 
-/// The questions that a tracer is asked before it is told anything.
+/// The questions that a tracer answers before it gets anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     /// `trace_status`: is it there at all? The only one to be answered with [`Verdict::Remove`].
@@ -134,7 +134,7 @@ pub(crate) enum TracerId {
     Recorder,
 }
 
-/// States of `erl_tracer` that are no process and no port. They are told as they were given.
+/// States of `erl_tracer` that are no process and no port. `trace:info` gives them back as they were.
 static STRANGERS: OnceLock<Mutex<Vec<&'static Message>>> = OnceLock::new();
 
 fn strangers() -> &'static Mutex<Vec<&'static Message>> {
@@ -221,7 +221,7 @@ impl TracerId {
         }
     }
 
-    /// As it is told, in this heap.
+    /// As a term of this heap.
     pub(crate) fn told(self, heap: &Heap) -> Term<'_> {
         heap.copy_in(self.term())
     }

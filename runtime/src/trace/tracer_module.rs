@@ -1,8 +1,8 @@
 //! Tracer modules other than `erl_tracer`: their functions are NIFs, and are asked and told where the event happens.
 //! Source: `ErtsTracerNif`, `call_enabled_tracer()` and `send_to_tracer_nif_raw()` in `erl_trace.c`, OTP 29.
 //!
-//! A tracer is a module with a state. Each pair that has ever been named has a row that stays: a process names its tracer
-//! by the row, in one word, and what it is told needs no copy of the state.
+//! A tracer is a module with a state. Each pair that has ever been named has a row that stays: a process names its
+//! tracer by the row, in one word, and its functions get the state without a copy.
 
 use std::sync::{Arc, OnceLock};
 
@@ -174,7 +174,7 @@ impl TracerModule {
         self.number
     }
 
-    /// As it is told.
+    /// As a term.
     pub(super) fn term(&self) -> Term<'_> {
         self.told.term()
     }

@@ -133,7 +133,7 @@ pub(crate) fn walk<'h>(
     Walk::of(term).run(&mut steps, &mut whole).map(|_| ())
 }
 
-/// The same, if it is a binary.
+/// `bits`, if they are a binary.
 ///
 /// # Errors
 /// [`NotIolist`].
@@ -169,8 +169,8 @@ pub(crate) fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
     Ok(out)
 }
 
-/// From so many elements on, small binaries are copied together, and from so many bytes on a binary is not small.
-/// Source: `SMALL_WRITE_VEC`, `ERL_SMALL_IO_BIN_LIMIT`.
+/// Small binaries are copied together where there are this many elements or more, and a binary of [`LARGE_ELEMENT`]
+/// bytes is not small. Source: `SMALL_WRITE_VEC`, `ERL_SMALL_IO_BIN_LIMIT`.
 const MANY_ELEMENTS: usize = 16;
 const LARGE_ELEMENT: usize = 4 * tag::ONHEAP_BINARY_LIMIT;
 
@@ -243,7 +243,7 @@ fn push_element(elements: &mut Vec<(usize, bool)>, end: usize, is_binary: bool) 
     }
 }
 
-/// The same with small binaries copied together.
+/// These elements, with small binaries copied together.
 fn packed(elements: &[(usize, bool)]) -> Vec<(usize, bool)> {
     let mut all = Vec::new();
     let mut start = 0;

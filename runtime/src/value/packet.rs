@@ -13,7 +13,7 @@ use crate::term::{Bits, Term, am};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     Raw,
-    /// A length of so many bytes, then the packet.
+    /// A length of this number of bytes, then the packet.
     Length(usize),
     Asn1,
     Cdr,

@@ -58,7 +58,7 @@ impl ThreadCounters {
         Self::open_those(wanted, Counter::is_hardware)
     }
 
-    /// The same, with those of which `is_event` says so as events.
+    /// As [`ThreadCounters::open`], with those of which `is_event` says so as events.
     fn open_those(wanted: &[Counter], is_event: impl Fn(Counter) -> bool) -> io::Result<Self> {
         let mut group = None;
         for (at, counter) in wanted.iter().enumerate() {

@@ -29,7 +29,7 @@ pub unsafe fn fork() -> io::Result<Option<i32>> {
     }
 }
 
-/// Ends this process at once: nothing is written, and nobody is told.
+/// Ends this process at once: nothing is written, and no hook runs.
 pub fn leave(code: i32) -> ! {
     // SAFETY: the call touches nothing of this process.
     unsafe { libc::_exit(code) }

@@ -38,7 +38,7 @@ const REFUSABLE: Kind = Kind("", "");
 /// Everything else.
 const OTHER: Kind = Kind("sys_alloc", "undefined");
 
-/// Bytes from which it is asked whether the machine has so many at all.
+/// For this many bytes, it is asked first whether the machine has as many at all.
 const LARGE_BYTES: usize = 1 << 30;
 /// How long the end of the machine may take: what is written first may wait for a lock of the thread that got no memory.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -185,7 +185,7 @@ impl<A: GlobalAlloc> OrEnd<A> {
         let new =
             unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: by contract, both have so many bytes; the new block is nobody else's.
+            // SAFETY: by contract, both have at least this many bytes; the new block is nobody else's.
             unsafe { ptr.copy_to_nonoverlapping(new, new_size.min(layout.size())) };
         }
         new

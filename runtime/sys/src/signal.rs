@@ -21,9 +21,9 @@ pub enum Disposition {
     Ignore,
     /// What the system does by default.
     Default,
-    /// It is told to the function given to [`start`].
+    /// The function given to [`start`] gets it.
     Handle,
-    /// The same the first time; after that it does what the system does by default.
+    /// The function given to [`start`] gets it the first time; after that the system does what it does by default.
     HandleOnce,
 }
 
@@ -105,7 +105,7 @@ pub fn start(tell: fn(&'static str)) {
             .name("signals".into())
             .spawn(move || {
                 debug_assert!(read.as_raw_fd() >= 0);
-                // Each is written whole, and so many are read whole.
+                // Each signal is written whole, and whole ones are read.
                 let mut signals = [0; 16 * size_of::<Told>()];
                 while let Ok(n) =
                     rustix::io::retry_on_intr(|| rustix::io::read(&read, &mut signals))

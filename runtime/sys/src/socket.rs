@@ -39,7 +39,7 @@ impl Address {
     /// Bytes of the longest address.
     pub const MAX_BYTES: usize = size_of::<SocketAddrStorage>();
 
-    /// Of its bytes in memory; nothing where there are too many or no family.
+    /// Of its bytes in memory; `None` where there are too many or no family.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Option<Address> {
         if !(2..=Self::MAX_BYTES).contains(&bytes.len()) {
@@ -60,7 +60,7 @@ impl Address {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let length = self.0.addr_len() as usize;
-        // SAFETY: SK2: so many bytes of it are filled.
+        // SAFETY: SK2: `length` bytes of it are filled.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), length) }
     }
 
@@ -267,7 +267,7 @@ pub fn receive_from(
     let room = bytes.spare_capacity_mut();
     let ((filled, _), _, from) = rustix::net::recvfrom(fd, room, flags)?;
     let received = filled.len();
-    // SAFETY: SK2: so many are filled.
+    // SAFETY: SK2: `received` bytes are filled.
     unsafe { bytes.set_len(received) };
     Ok(from.map(Address))
 }
@@ -296,7 +296,7 @@ pub fn send_message(
     result(sent)
 }
 
-/// Receives at most so many bytes behind those that are there, as far as there is room; how many.
+/// Receives at most `limit` bytes behind those that are there, as far as there is room; how many.
 ///
 /// # Errors
 /// The system's.
@@ -306,7 +306,7 @@ pub fn receive_behind(fd: impl AsFd, bytes: &mut Vec<u8>, limit: usize) -> Resul
     let room_bytes = room.len().min(limit);
     let (filled, _) = rustix::net::recv(fd, &mut room[..room_bytes], RecvFlags::empty())?.0;
     let received = filled.len();
-    // SAFETY: SK2: so many behind the others are filled.
+    // SAFETY: SK2: `received` bytes behind the others are filled.
     unsafe { bytes.set_len(length + received) };
     Ok(received)
 }
@@ -345,11 +345,11 @@ pub fn receive_message(
     // SAFETY: SK1: all that the header names is as long as it says, and outlives the call.
     let received = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut header, flags) };
     let received = result(received)?;
-    // SAFETY: SK2: so many are filled.
+    // SAFETY: SK2: `received` bytes are filled.
     unsafe { bytes.set_len(received) };
     control.take_from(&header);
     let length = header.msg_namelen;
-    // SAFETY: SK2: so much of it is filled, and the rest is zero.
+    // SAFETY: SK2: `length` bytes of it are filled, and the rest is zero.
     let from = (length >= 2).then(|| Address(unsafe { SocketAddrAny::new(storage, length) }));
     Ok(Received {
         from,

@@ -26,7 +26,7 @@ unsafe extern "C" {
     static daylight: libc::c_int;
 }
 
-/// The local time so many seconds after 1970; `None` if the year does not fit.
+/// The local time of a number of seconds after 1970; `None` if the year does not fit.
 #[must_use]
 pub fn local_from_posix(seconds: i64) -> Option<DateTime> {
     read_time_zone();

@@ -13,7 +13,7 @@ fn count<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
     counts(env, &text)
 }
 
-/// The same for a text of any length, on a dirty scheduler.
+/// The words of a text of any length, each with its count, on a dirty scheduler.
 #[rustler::nif(schedule = "DirtyCpu")]
 fn count_dirty<'a>(env: Env<'a>, text: Binary<'a>) -> NifResult<Term<'a>> {
     counts(env, &text)

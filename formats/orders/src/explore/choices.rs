@@ -1,5 +1,6 @@
-//! The choices of the runs that were explored: what each receive took, or that it timed out, what each access came
-//! after, and which exit signals ended processes, and where.
+//! The choices of the runs that were explored, which decide their orders: what each receive took, or that it timed out,
+//! what each access came after, and which exit signals ended processes, and where. Runs with the same choices have the
+//! same order.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,22 +10,22 @@ use super::reads_from::Predecessors;
 /// What a receive or an access did, or what ended a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Did {
-    /// It took the message of this sending of a process.
+    /// The receive took the message with this number among those that the process at this place has sent.
     Took(usize, u32),
-    /// It took what tells of a process, if of any, that it has ended, or was gone already: which of those of this process
-    /// that tell so of it.
+    /// The receive took a message about a process (or about none) that had ended, or was gone already (`true`): which
+    /// of the messages that say so of that process.
     Heard(Option<usize>, bool, u32),
-    /// It timed out.
+    /// The receive timed out.
     TimedOut,
-    /// It came after these accesses of others.
+    /// The access came after these accesses of other processes.
     Predecessors(Predecessors),
-    /// This signal ended the process behind so many steps that others may see.
+    /// This signal ended the process, behind this number of steps that others may see.
     Ended(Signal, u32),
-    /// No signal ended it there: it is a choice of no run, as [`Beginning::reach`] says it.
+    /// No signal ended the process behind this number of steps. No run has this choice: [`Beginning::reach`] says it.
     WentOn(u32),
 }
 
-/// Which receive, time-out, access or end by a signal: of which process, and which of these, from 0.
+/// The place of a choice: a process, and which of its receives, time-outs, accesses and ends by signals, from 0.
 pub(super) type Slot = (usize, u32);
 
 /// A choice, as a number.
@@ -34,7 +35,7 @@ pub(super) type Choice = u32;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Beginning {
     pub(super) choices: Vec<Choice>,
-    /// Behind how many steps that others may see a signal ends each process, if one does: so many at least.
+    /// The least number of steps that others may see behind which a signal ends each process, if one does.
     pub(super) reach: Vec<(usize, u32)>,
 }
 
@@ -53,13 +54,13 @@ fn set(runs: &mut Runs, run: usize) {
 pub(super) struct Choices {
     numbers: FxHashMap<(Slot, Did), Choice>,
     slots: Vec<Slot>,
-    /// How many steps that others may see a process makes before this choice ends it, where it does.
+    /// For a choice that ends a process: behind how many steps that others may see.
     ends: FxHashMap<Choice, u32>,
     /// The runs that have each choice.
     runs: Vec<Runs>,
-    /// Of each process, the runs in which a signal ended it behind so many of these steps.
+    /// Of each process, the runs in which a signal ended it, by the number of these steps.
     ended: FxHashMap<usize, Vec<(u32, Runs)>>,
-    /// The runs that have so many choices.
+    /// The runs that have this number of choices.
     of_length: FxHashMap<usize, Runs>,
 }
 
@@ -79,7 +80,7 @@ impl Choices {
         number
     }
 
-    /// The run of this number has these choices.
+    /// Notes that the run of this number has these choices.
     pub(super) fn add(&mut self, run: usize, choices: &[Choice]) {
         set(self.of_length.entry(choices.len()).or_default(), run);
         for choice in choices {
@@ -97,23 +98,24 @@ impl Choices {
         }
     }
 
-    /// Whether some run begins so, where there is a run.
+    /// Whether some run has this beginning, if there is a run at all.
     pub(super) fn has_all(&self, beginning: &Beginning) -> bool {
         self.has_with(beginning, None)
     }
 
-    /// Whether some run has this, and no more: a process may have ended in another one that waits here.
+    /// Whether some run has these choices and no others. A run with more of them, such as one in which a signal ends a
+    /// process that waits here, is another one.
     pub(super) fn has_whole(&self, whole: &Beginning) -> bool {
         let runs = self.of_length.get(&whole.choices.len());
         runs.is_some_and(|runs| self.has_with(whole, Some(runs)))
     }
 
-    /// Whether some of these runs begins so, or of all.
+    /// Whether some run has this beginning: one of `runs`, where they are given.
     fn has_with(&self, beginning: &Beginning, runs: Option<&Runs>) -> bool {
         let all = beginning.choices.iter();
         let all = all.map(|choice| &self.runs[*choice as usize]);
         let mut all: Vec<&[u64]> = all.chain(runs).map(Vec::as_slice).collect();
-        // The last choice is mostly the newest one, and the shortest list that of the oldest runs.
+        // The shortest list first: only few runs have all of the choices of which one is rare.
         all.sort_unstable_by_key(|bits| bits.len());
         let Some((first, others)) = all.split_first() else {
             return true;
@@ -132,7 +134,7 @@ impl Choices {
         })
     }
 
-    /// The runs in which a signal ended a process before it had made so many steps.
+    /// The runs in which a signal ended a process before it had made as many steps as `reach` says.
     fn ended_before(&self, reach: &[(usize, u32)]) -> Vec<&Runs> {
         let ends = reach.iter().filter_map(|(process, steps)| {
             let ends = self.ended.get(process)?.iter();
@@ -141,14 +143,14 @@ impl Choices {
         ends.flatten().map(|(_, runs)| runs).collect()
     }
 
-    /// Whether what has all of this begins so.
+    /// Whether a run that has all of `own` has this beginning.
     pub(super) fn begins_with(&self, own: &Beginning, beginning: &Beginning) -> bool {
         let all: FxHashSet<Choice> = own.choices.iter().copied().collect();
         let has_all = beginning.choices.iter().all(|choice| all.contains(choice));
         has_all && !self.ends_before(own, beginning)
     }
 
-    /// Whether no run begins both so and so.
+    /// Whether no run can have both beginnings.
     pub(super) fn contradict(&self, these: &Beginning, those: &Beginning) -> bool {
         let known: FxHashMap<Slot, Choice> = those
             .choices
@@ -162,7 +164,7 @@ impl Choices {
         differ || self.ends_before(these, those) || self.ends_before(those, these)
     }
 
-    /// Whether a process ends in the one before it has come as far as in the other.
+    /// Whether a signal ends a process in `one` before it has come as far as in `other`.
     fn ends_before(&self, one: &Beginning, other: &Beginning) -> bool {
         let ends = one.choices.iter().filter_map(|choice| {
             let steps = self.ends.get(choice)?;

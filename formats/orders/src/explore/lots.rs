@@ -1,13 +1,13 @@
-//! Runs by chance: who makes the next step is drawn by lot.
+//! Runs by chance: the process that makes the next step is drawn by lot.
 //!
-//! A run stops each process before each step that others may see, and asks a [`Drawing`] who goes on. What a run does
-//! depends on its [`Lots`] alone.
+//! A run stops each process before each step that others may see, and asks a [`Drawing`] which one goes on. What a run
+//! does depends on its [`Lots`] alone.
 //!
 //! - *Random*: each of those that can go on is as likely as the others.
-//! - *PCT* (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-//!   Bugs", ASPLOS 2010): each process has a priority, and the highest one goes on; at so many steps less one as the depth
-//!   says, the priority of whoever was to go on falls below all others. A bug that needs the order of so many pairs of steps as
-//!   the depth says is found in a run of n processes and k steps with a probability of at least 1 / (n k^(depth - 1)).
+//! - *PCT* (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of
+//!   Finding Bugs", ASPLOS 2010): each process has a priority, and the highest one goes on; at depth - 1 steps of the
+//!   run, the priority of the process that was to go on falls below all others. A bug that needs `depth` pairs of steps
+//!   in an order is found in a run of n processes and k steps with a probability of at least 1 / (n k^(depth - 1)).
 //! - *POS* (Yuan, Yang, Gu, "Partial Order Aware Concurrency Sampling", CAV 2018): each step has a priority, and the highest
 //!   one is made; those that wait and touch the same are drawn again. So each partial order is likelier than by a walk.
 //!
@@ -18,7 +18,7 @@ use beamline_settings::random::Numbers;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// How it is drawn who goes on.
+/// How the process that goes on is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Draw {
@@ -43,7 +43,7 @@ pub struct Lots {
     pub steps: u64,
 }
 
-/// Who may go on.
+/// What may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
     /// This process.
@@ -68,7 +68,7 @@ pub struct Candidate<'t> {
     pub who: Who,
     /// What its step touches.
     pub touches: &'t [Touch],
-    /// It goes on without a step, or looks for what is not there: whoever it waits for comes first.
+    /// It goes on without a step, or looks for what is not there: the process that it waits for comes first.
     pub idles: bool,
 }
 
@@ -102,13 +102,13 @@ pub struct Drawing {
     priorities: FxHashMap<Who, u64>,
     /// Of PCT: at which steps priorities fall, and how low, the next one last.
     changes: Vec<(u64, u64)>,
-    /// The next priority of whoever idles.
+    /// The next priority of a process that idles.
     lowest: u64,
     /// Time takes part.
     is_time_drawn: bool,
 }
 
-/// Priorities of PCT that nothing has lowered are above this, and those of whoever idles below.
+/// Priorities of PCT that nothing has lowered are above this, and those of processes that idle below.
 const LOWERED: u64 = 1 << 32;
 
 impl Drawing {
@@ -164,7 +164,7 @@ impl Drawing {
         }
     }
 
-    /// The place of the highest priority; who has none gets one.
+    /// The place of the candidate with the highest priority; one that has none gets one.
     fn highest(&mut self, candidates: &[Candidate<'_>]) -> usize {
         let mut highest = (0, 0);
         for (at, candidate) in candidates.iter().enumerate() {
@@ -222,7 +222,8 @@ mod tests {
         }
     }
 
-    /// Runs processes of so many steps each, every one of which touches what `touch` says: who made each step.
+    /// Runs processes with these numbers of steps, every one of which touches what `touch` says: which process made
+    /// each step.
     fn run(lots: Lots, steps: &[usize], touch: impl Fn(usize, usize) -> u64) -> Vec<usize> {
         let mut drawing = Drawing::new(lots);
         let mut next = vec![0; steps.len()];
@@ -254,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Of so many runs, how many have what is looked for.
+    /// The share of runs that have what is looked for.
     fn found(draw: Draw, depth: u32, steps: &[usize], is_it: impl Fn(&[usize]) -> bool) -> f64 {
         const RUNS: u64 = 4_000;
         let all = steps.iter().sum::<usize>() as u64;

@@ -49,7 +49,7 @@ pub struct Explorer {
     missed: FxHashSet<Beginning>,
     in_flight: Vec<Flight>,
     next_job: u64,
-    /// Receives and accesses of these processes are not turned around.
+    /// Receives and accesses of these processes are not reordered.
     left_out: FxHashSet<usize>,
     /// Runs of different orders.
     orders: usize,
@@ -58,7 +58,7 @@ pub struct Explorer {
     has_begun: bool,
     /// Receives time out only where nothing else can go on.
     are_timeouts_late: bool,
-    /// A receive that took a message could have timed out, and this is not turned around.
+    /// A receive that took a message could have timed out, and no run tries that.
     could_time_out: bool,
     /// Exit signals came to processes that ceased to trap exits.
     ceased_to_trap: bool,
@@ -72,13 +72,13 @@ pub struct Job {
     number: u64,
     /// What it begins with.
     pub prefix: Trace,
-    /// The process whose last step of the prefix is the one that was turned around, by its place in the prefix, if it is no
+    /// The process whose last step of the prefix is the reordered one, by its place in the prefix, if that step is no
     /// access.
     pub turned: Option<usize>,
 }
 
 impl Job {
-    /// Whether this process of a run, by its number there, is the one whose receive or end was turned around.
+    /// Whether this process of a run, by its number there, is the one whose receive or end was reordered.
     #[must_use]
     pub fn is_turned(&self, run: &Run, id: u64) -> bool {
         let Some(turned) = self.turned else {
@@ -166,7 +166,7 @@ impl Explorer {
         self.orders
     }
 
-    /// What of the runs could not be turned around.
+    /// What of the runs could not be reordered.
     pub fn beyond(&self) -> impl Iterator<Item = &'static str> {
         let late = self.could_time_out.then_some(LATE);
         late.into_iter()
@@ -334,7 +334,7 @@ impl Explorer {
         }
     }
 
-    /// A run has been made. Receives and accesses of processes that reports call so are not turned around.
+    /// A run has been made. Receives and accesses of processes that reports call so are not reordered.
     ///
     /// # Errors
     /// One line: its steps do not fit together.

@@ -11,7 +11,7 @@ use super::super::{Access, Accesses};
 /// The last accesses of a kind, one of each process.
 type Last = BTreeMap<usize, u64>;
 
-/// What was done to a part of an object, or to the object whatever the part.
+/// The last accesses to a part of an object, or to the whole object.
 #[derive(Default)]
 struct Done {
     changed: Last,
@@ -27,7 +27,7 @@ impl Done {
         last.insert(access.of, access.number);
     }
 
-    /// Those that an access comes after.
+    /// The accesses that a change, or a read, comes after.
     fn before(&self, is_change: bool) -> impl Iterator<Item = (usize, u64)> {
         let read = is_change.then_some(&self.read).into_iter().flatten();
         self.changed
@@ -54,7 +54,7 @@ pub(super) struct Made {
 pub(super) type Predecessors = Box<[Access]>;
 
 impl Made {
-    /// What an access by a process to these objects comes after that is made now.
+    /// What an access by a process to these objects comes after, if it is made now.
     pub(super) fn before(&self, by: usize, all: &[To]) -> Predecessors {
         let mut before = Last::new();
         let mut add = |done: &Done, is_change| {
@@ -88,7 +88,7 @@ impl Made {
         before.map(|(of, number)| Access { of, number }).collect()
     }
 
-    /// An access is made.
+    /// Adds an access that has been made.
     pub(super) fn add(&mut self, access: Access, accesses: &Accesses) {
         for To {
             object,

@@ -69,7 +69,7 @@ fn check(program: &Program) {
     }
 }
 
-/// Each of so many processes sends a message to the first one, which takes so many.
+/// Each of `n` processes sends a message to the first one, which takes `taken` of them.
 fn senders(n: usize, taken: usize) -> Program {
     let sender = vec![Send(0, 0)];
     let mut program = vec![sender; n + 1];
@@ -273,8 +273,9 @@ fn exit_signals_have_as_many_orders_as_one_can_count() {
         (vec![vec![Ask(1), End], vec![Trap, Take(None), End]], 2),
         // So is that of an end, which comes before the link, before the trap, or behind it.
         (vec![vec![Stop], vec![Link(0), Trap, Take(None), End]], 3),
-        // It gives up a link that the other one makes: before or behind the end of that one, when it has been told in time or
-        // not; or before the link, when it is told in time or not, or has ended. Or that one has ended before it traps exits.
+        // It gives up a link that the other one makes: before or behind the end of that one, when it has heard of it in
+        // time or not; or before the link, when it hears of it in time or not, or has ended. Or that one has ended
+        // before it traps exits.
         (
             vec![
                 vec![Trap, Unlink(1), TakeAfter(None), Stop],
@@ -282,7 +283,8 @@ fn exit_signals_have_as_many_orders_as_one_can_count() {
             ],
             7,
         ),
-        // The same where it would be ended: before the message, behind it, or not at all; or when it has given up nothing.
+        // It gives up such a link and does not trap exits: it is ended before the message, behind it, or not at all; or
+        // when it has given up nothing.
         (
             vec![
                 vec![Take(None), Unlink(1), Stop],

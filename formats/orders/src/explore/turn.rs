@@ -1,6 +1,6 @@
-//! What could have been otherwise in a run: at each receive, which other message it could have taken, or that it could have
-//! timed out; of each access, which ones it could have come before; of each exit signal that ends a process, before which
-//! steps of that one it could have come.
+//! What could have been otherwise in a run: at each receive, which other message it could have taken, or that it could
+//! have timed out; of each access, which ones it could have come before; of each exit signal that ends a process,
+//! before which steps of that process it could have come.
 //!
 //! Other than a list of races for a reader ([`super::super::Races`]), this one leaves out nothing that is possible: a
 //! message that nobody took, one that its receiver never looked at, one behind others of its sender.
@@ -25,7 +25,7 @@ use turned::did;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) process: usize,
-    /// Its place among the steps.
+    /// The place of what is reordered among the steps of `process`.
     pub(super) step: usize,
     pub(super) instead: Alternative,
 }
@@ -37,21 +37,22 @@ pub(super) enum Alternative {
     TimesOut,
     /// It takes this message.
     Takes(Message),
-    /// The access of this number comes before this one, which stands at that place among the steps of its process.
+    /// The access of this number comes before another one, which stands at this place among the steps of its process.
     Precedes(u64, Access, usize),
-    /// Before the step, this signal ends the process.
+    /// This signal ends the process before the step.
     Ends(Signal),
-    /// The signal that ended the process comes later.
+    /// The signal that ended the process comes later, and the process goes on.
     GoesOn,
 }
 
 impl Turn {
-    /// What is turned around is an access.
+    /// Whether it reorders two accesses.
     pub(super) fn is_access(&self) -> bool {
         matches!(self.instead, Alternative::Precedes(..))
     }
 
-    /// A receive times out, or one of these timers goes off, where something else could go on.
+    /// Whether time passes in it although something else could go on: a receive times out, or one of these timers goes
+    /// off.
     pub(super) fn is_early(&self, timers: &FxHashSet<usize>) -> bool {
         match self.instead {
             Alternative::TimesOut => true,
@@ -77,9 +78,9 @@ pub(super) struct Analysis<'r> {
     run: &'r Run,
     causes: Causes,
     takers: Takers,
-    /// All messages to a process, by who sent them or whose end they tell, in their order.
+    /// All messages to each process, by the process that has sent them or whose end they tell, in their order.
     lines: Lines,
-    /// The receives of a process before which messages must come.
+    /// The receive of a process, counted from 0, from which on it can take a message no more.
     limits: FxHashMap<(usize, Message), u32>,
     /// The choices of each process, each with its step.
     choices: Vec<Vec<(usize, Choice)>>,
@@ -158,7 +159,7 @@ impl<'r> Analysis<'r> {
         }
     }
 
-    /// What the run has, without processes that are left out.
+    /// The choices of the run, and how far each process comes, without processes that are left out.
     pub(super) fn whole(&self, is_left_out: impl Fn(usize) -> bool) -> Beginning {
         let processes = self
             .choices
@@ -189,7 +190,7 @@ impl<'r> Analysis<'r> {
         reach.filter(|(_, steps)| *steps > 0).collect()
     }
 
-    /// What could have been otherwise at the accesses of all processes, unless these are left out.
+    /// The turns of accesses of all processes but those that are left out: each pair of accesses that race.
     pub(super) fn turns_of_accesses(&self, is_left_out: impl Fn(usize) -> bool) -> Vec<Turn> {
         let races = self.causes.seen.races().iter();
         let turns = races.filter_map(|race| match race.pair {
@@ -203,7 +204,7 @@ impl<'r> Analysis<'r> {
         turns.filter(|turn| !is_left_out(turn.process)).collect()
     }
 
-    /// What could have been otherwise at the receives of a process, each behind those that it depends on.
+    /// The turns of the receives of a process, each behind those that it depends on.
     pub(super) fn turns_of(&self, process: usize) -> Vec<Turn> {
         let steps = &self.run.trace.processes[process].steps;
         let places = places(steps);
@@ -275,7 +276,7 @@ impl<'r> Analysis<'r> {
         turns
     }
 
-    /// A process that has this clock makes a step.
+    /// Adds to the clock of a process what a step of it learns.
     fn learn(&self, process: usize, step: &Step, clock: &mut Clock) {
         let known = match *step {
             Step::Receive(message) => self.causes.of_cause(process, message),
@@ -298,7 +299,8 @@ impl<'r> Analysis<'r> {
         clock
     }
 
-    /// Whether the receiver knew, when it began to receive, of the cause of what it took: then it was there already.
+    /// Whether the message that a receive took was there when the receive began: the process knew of its cause then. So
+    /// the receive could not have timed out before.
     fn came_at_once(&self, at: At, clock: &Clock, taken: Message) -> bool {
         let Some(cause) = self.causes.of_cause(at.process, taken) else {
             return false;
@@ -314,14 +316,14 @@ impl<'r> Analysis<'r> {
         }
     }
 
-    /// Whether a message tells of the end of a process, which tells one after the other of those that are to hear of it: who
-    /// knows that it has ended does not know that others have heard it. A timer has one to tell.
+    /// Whether a message tells of the end of a process, which tells its watchers one after the other: a process that
+    /// knows of the end does not know that this one has heard of it. A timer has one receiver.
     fn is_heard_late(&self, receiver: usize, message: Message) -> bool {
         let end = self.causes.end_told(receiver, message);
         end.is_some_and(|of| !self.run.timers.contains(&of))
     }
 
-    /// Whether the process had taken what came behind a message of the same sender.
+    /// Whether the process had taken a later message of the same sender: then this one had come.
     fn has_taken_later(&self, at: At, message: Message) -> bool {
         let before = &self.run.trace.processes[at.process].steps[..at.step];
         let line = self.lines[at.process].get(&message.sender());
@@ -338,7 +340,7 @@ impl<'r> Analysis<'r> {
     ) {
         for message in line {
             let there = place(message);
-            // What stood before the one that was taken was passed over: the receive has no clause for it.
+            // A message that stood before the one that was taken was passed over: the receive has no clause for it.
             if there.received < at.step
                 || there.delivered < at.passed
                 || self.is_too_late(at, *message)
@@ -349,7 +351,7 @@ impl<'r> Analysis<'r> {
             let Some(cause) = self.causes.of_cause(at.process, *message) else {
                 return;
             };
-            // Those behind it know no less.
+            // Later messages of this sender know no less.
             if cause.of(at.process) > at.step
                 || self.comes_after(at, cause)
                 || self.is_behind_a_signal(at, *message, cause)
@@ -364,7 +366,7 @@ impl<'r> Analysis<'r> {
         }
     }
 
-    /// Whether a message is an exit signal that would have ended the process: it had not begun to trap exits.
+    /// Whether a message is an exit signal from before the process trapped exits: it would have ended the process.
     fn is_before_trapping(&self, at: At, message: Message) -> bool {
         let begins = |traps: &Traps<usize>| {
             let (of, number) = (at.process, traps.access);
@@ -376,13 +378,14 @@ impl<'r> Analysis<'r> {
         is_exit && !self.run.traps.iter().any(begins)
     }
 
-    /// Whether its monitor has been given up.
+    /// Whether the receive is behind the limit of a message, such as the end of its monitor.
     fn is_too_late(&self, at: At, message: Message) -> bool {
         let limit = self.limits.get(&(at.process, message));
         limit.is_some_and(|until| at.nth >= *until)
     }
 
-    /// Whether what was taken had been sent before this: within one node, it was there before, too.
+    /// Whether the sender of this message knew of the sending of the one that was taken: within one node, that one was
+    /// there before.
     fn comes_after(&self, at: At, cause: &Known) -> bool {
         let taken = at.taken;
         let taken = taken.filter(|taken| !self.is_heard_late(at.process, *taken));
@@ -399,7 +402,7 @@ struct At {
     /// Which of the receives of the process, from 0.
     nth: u32,
     taken: Option<Message>,
-    /// What was delivered before this step, the receive has looked at and passed over.
+    /// The receive has looked at what was delivered before this step, and passed it over.
     passed: usize,
 }
 
@@ -460,7 +463,7 @@ fn choices_of(
     all
 }
 
-/// What each access comes after; nothing of those to nothing that is known.
+/// What each access comes after. Accesses of which it is not known what they are to have none.
 fn saw(run: &Run, order: &[Access]) -> FxHashMap<Access, Predecessors> {
     let mut made = Made::default();
     let known = order

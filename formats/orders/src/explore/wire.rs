@@ -86,7 +86,7 @@ impl Variable for Scenario {
     const VARIABLE: &'static str = "BEAMLINE_EXPLORE";
 }
 
-/// Processes of the emulator, by their names, whose steps are not turned around and not drawn: what they do for others
+/// Processes of the emulator, by their names, whose steps are neither reordered nor drawn: what they do for others
 /// depends on no order that matters.
 pub const LEFT_OUT: &[&str] = &[
     "init",
@@ -117,7 +117,7 @@ pub enum Ask {
         prefix: String,
         /// What it prints is seen.
         is_loud: bool,
-        /// Who goes on behind the prefix is drawn by these lots.
+        /// The lots that draw which process goes on behind the prefix.
         lots: Option<Lots>,
         /// It is ended if it takes longer.
         time: Option<Duration>,
@@ -162,7 +162,7 @@ pub struct Answer {
     pub flushed: Vec<(u64, u32)>,
     /// Messages through aliases that were given up.
     pub through_given_up: Vec<ThroughAlias>,
-    /// Who was to be told of whose end.
+    /// Monitors and links: which process hears of whose end.
     pub watches: Vec<Watch<u64>>,
     /// Whom exit signals of other processes have ended.
     pub ended: Vec<Ended>,
@@ -174,23 +174,23 @@ pub struct Answer {
     pub timers: Vec<u64>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(u64, String)>,
-    /// Who has not ended, with the function in which it waits.
+    /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<(u64, String)>,
     /// What the call returned, or what the whole program has printed, as a string.
     pub result: Option<String>,
-    /// What of the run cannot be turned around.
+    /// What of the run cannot be reordered.
     pub beyond: Vec<String>,
     /// How many steps were drawn by lot.
     pub drawn: u64,
     /// The functions that were compiled in it.
     pub compiled: Vec<Function>,
-    /// Who had all for its last receive of the prefix, and did not make it so.
+    /// Processes that had all that their last receive of the prefix needs, and made it otherwise.
     pub refuse: Vec<u64>,
     /// How it ended.
     pub end: End,
 }
 
-/// An access, and what it is to: an access to several objects is told of each.
+/// An access, and what it is to. An access to several objects is several of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedAccess {
     /// How many records come before it.
@@ -205,16 +205,16 @@ pub struct SharedAccess {
     pub part: u64,
 }
 
-/// A monitor or a link: a process is told of the end of another one.
+/// A monitor or a link: a process hears of the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch<P> {
-    /// Who is told.
+    /// The process that hears of the end.
     pub by: P,
     /// Of whose end.
     pub whom: P,
     /// How many receives `by` had made when it gave up the monitor, if no message of it could be left then.
     pub until: Option<u32>,
-    /// It is told by an exit signal.
+    /// It is a link: an exit signal says so.
     pub is_link: bool,
     /// The access with which it has linked to the other one itself.
     pub links: Option<u64>,
@@ -235,7 +235,7 @@ pub struct ThroughAlias {
     pub from: u64,
     /// Which of the sendings of that process.
     pub number: u32,
-    /// For whom.
+    /// The process that it was sent to.
     pub to: u64,
     /// How many receives that one had made when it gave up the alias.
     pub until: u32,
@@ -244,7 +244,7 @@ pub struct ThroughAlias {
 /// A call of `exit/2` with another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitCall<P> {
-    /// Who calls.
+    /// The process that calls.
     pub from: P,
     /// Which of its accesses the call is.
     pub access: u64,
@@ -261,7 +261,7 @@ pub struct ExitCall<P> {
 pub enum Ends {
     /// Nobody: its reason is `normal`.
     Nobody,
-    /// Who does not trap exits.
+    /// A process that does not trap exits.
     NotTrapping,
     /// Any process: its reason is `kill`.
     Any,
@@ -283,7 +283,7 @@ pub struct Traps<P> {
 pub struct Ended {
     /// The process.
     pub process: u64,
-    /// Who has sent the signal.
+    /// The process that has sent the signal.
     pub by: u64,
     /// With which access; 0 where its end did.
     pub access: u64,
@@ -336,7 +336,7 @@ pub fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// Reads a message; nothing where the other side has ended.
+/// Reads a message; `None` where the other side has ended.
 ///
 /// # Errors
 /// The system's, or one that says what is wrong with the message.
@@ -374,7 +374,7 @@ pub struct Run {
     /// Messages that monitors have told which were given up, and those through aliases that were: they cannot be taken in this
     /// receive of their receiver, nor in later ones.
     pub(super) flushed: FxHashMap<(usize, Message), u32>,
-    /// Who was to be told of whose end.
+    /// Monitors and links: which process hears of whose end.
     pub watches: Vec<Watch<usize>>,
     /// Calls of `exit/2` with other processes.
     pub(super) exit_calls: Vec<ExitCall<usize>>,
@@ -384,11 +384,11 @@ pub struct Run {
     pub(super) ended_at: FxHashMap<usize, EndedAt>,
     /// Who ended otherwise than normally, and why.
     pub exits: Vec<(usize, String)>,
-    /// Who has not ended, with the function in which it waits.
+    /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<Waiting>,
     /// Processes that stand for timers.
     pub(super) timers: FxHashSet<usize>,
-    /// What of it cannot be turned around.
+    /// What of it cannot be reordered.
     pub beyond: Vec<String>,
     /// What its accesses are to.
     pub accesses: Accesses,
@@ -504,7 +504,7 @@ fn found<T, U, C: FromIterator<U>>(all: &[T], of: impl Fn(&T) -> Option<U>) -> C
 }
 
 impl Answer {
-    /// What of the trace cannot be turned around: messages whose causes are not among the steps.
+    /// What of the trace cannot be reordered: messages whose causes are not among the steps.
     fn beyond_of(&self, trace: &Trace) -> Vec<String> {
         let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
         let is_notice = |step: &Step| matches!(step, Step::Receive(Message::SystemMessage(told)) if told.of.is_none() && !told.gone);
@@ -609,7 +609,7 @@ impl ExitCall<usize> {
 }
 
 impl<P: Copy> ExitCall<P> {
-    /// The same of processes that are called otherwise; nothing where they are not.
+    /// This call, its processes named by `to`; `None` where one has no such name.
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<ExitCall<Q>> {
         Some(ExitCall {
             from: to(self.from)?,
@@ -622,7 +622,7 @@ impl<P: Copy> ExitCall<P> {
 }
 
 impl<P: Copy> Traps<P> {
-    /// The same of a process that is called otherwise; nothing where it is not.
+    /// This change, its process named by `to`; `None` where it has no such name.
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Traps<Q>> {
         Some(Traps {
             by: to(self.by)?,
@@ -633,7 +633,7 @@ impl<P: Copy> Traps<P> {
 }
 
 impl<P: Copy> Watch<P> {
-    /// The same of processes that are called otherwise; nothing where they are not.
+    /// This monitor or link, its processes named by `to`; `None` where one has no such name.
     pub(super) fn moved<Q>(&self, to: impl Fn(P) -> Option<Q>) -> Option<Watch<Q>> {
         Some(Watch {
             by: to(self.by)?,
@@ -682,17 +682,17 @@ impl Answer {
     }
 }
 
-/// What is not turned around: messages that no process sends, and that no end of one causes.
+/// Not reordered: messages that no process sends, and that no end of one causes.
 const NOTICES: &str = "messages of ports, and asynchronous answers of timers";
 
-/// What is not turned around where receives time out only when nothing else can go on.
+/// Not reordered where receives time out only when nothing else can go on.
 pub(super) const LATE: &str =
     "time-outs of receives that messages came to, and timers that go off before others wait";
 
-/// What is not turned around where exit signals come to processes that trap exits for some time.
+/// Not reordered where exit signals come to processes that trap exits for some time.
 pub(super) const CEASED: &str = "exit signals to processes that cease to trap exits";
 
-/// What is not turned around where a process waits for a message that does not come if a link was given up in time.
+/// Not reordered where a process waits for a message that does not come if a link was given up in time.
 pub(super) const LOST: &str = "exit signals that processes wait for which have given up the link";
 
 #[cfg(test)]

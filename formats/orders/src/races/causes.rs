@@ -1,8 +1,8 @@
-//! What each step of a trace knows of the steps of others: what has led to it.
+//! What each step of a trace knows of the steps of others: the causality of the run, as vector clocks.
 //!
-//! A message leads from its sending to the receive that takes it, a spawn to the steps of the child, an end to whoever is
-//! told of it. Where it was recorded what accesses are to, an access leads to the next ones that see it: a change to
-//! those of the same part of the same object, a read to the next change.
+//! A message leads from its sending to the receive that takes it, a spawn to the steps of the child, an end to the
+//! processes that hear of it. Where it was recorded what accesses are to, an access leads to the next ones that see it:
+//! a change to those of the same part of the same object, a read to the next change.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,10 +15,10 @@ use super::super::{
 };
 use super::shared::Seen;
 
-/// How many steps of each other process one knows of.
+/// A vector clock: how many steps of each other process are known.
 pub(in super::super) type Clock = Rc<FxHashMap<usize, usize>>;
 
-/// What is known at a step of a process.
+/// What a step of a process knows.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Known {
     pub(in super::super) process: usize,
@@ -37,7 +37,7 @@ impl Known {
         }
     }
 
-    /// What was known, as the clock of whoever knows this and no more.
+    /// This knowledge, as the clock of somebody else who has learned it.
     pub(super) fn clock(&self) -> Clock {
         let mut clock = Clock::default();
         join(&mut clock, self);
@@ -61,13 +61,14 @@ pub(in super::super) struct Signals {
     pub(in super::super) calls: FxHashSet<Access>,
 }
 
-/// What was known where messages were sent, and where processes ended.
+/// What was known where messages were sent, where processes began and ended, and where exit signals were sent.
 pub(in super::super) struct Causes {
     sent: FxHashMap<Message, Known>,
     ended: FxHashMap<usize, Known>,
     /// What a process's parent knew when it made it, if it has one.
     begun: FxHashMap<usize, Option<Known>>,
-    /// Messages, by their receivers, that tell of a process which had not ended: it has sent an exit signal.
+    /// Messages that say of a process which had not ended that it has: that process has sent an exit signal. By their
+    /// receivers.
     before_ends: FxHashSet<(usize, u32)>,
     signals: Signals,
     /// What has ended processes, where its cause is among the steps.
@@ -78,10 +79,10 @@ pub(in super::super) struct Causes {
     pub(super) arrived: Arrived,
     /// What was known where they were sent.
     sent_signals: FxHashMap<SignalAt, Known>,
-    /// Where a process was found to be gone of which a message tells that, by their receivers and numbers; where it is known
-    /// which accesses look for processes.
+    /// For messages that say that a process was gone: what was known where it was found to be. By their receivers and
+    /// numbers; only where it is known which accesses look for processes.
     gone: FxHashMap<(usize, u32), Known>,
-    /// Where a process was found to be gone of which no message tells that: who found it, and the process.
+    /// Processes that were found to be gone without a message: the finder, the process, and what was known.
     gone_untold: Vec<(usize, Option<usize>, Known)>,
     /// Accesses that see each other, where what they are to is known.
     pub(in super::super) seen: Seen,
@@ -106,12 +107,12 @@ impl Causes {
         self.signals.calls.contains(&access) || ended_by.any(|by| *by == Signal::Call(access))
     }
 
-    /// How many of its receiver's steps the cause of a message knew of; nothing where nobody knows the cause.
+    /// How many of its receiver's steps the cause of a message knew of; `None` where nobody knows the cause.
     pub(super) fn of_message(&self, receiver: usize, message: Message) -> Option<usize> {
         Some(self.of_cause(receiver, message)?.of(receiver))
     }
 
-    /// What the cause of a message knew; nothing where nobody knows the cause.
+    /// What the cause of a message knew; `None` where nobody knows the cause.
     pub(in super::super) fn of_cause(&self, receiver: usize, message: Message) -> Option<&Known> {
         match message {
             Message::Sent { .. } => self.sent.get(&message),
@@ -194,18 +195,19 @@ impl Causes {
         self.gone.insert((receiver, number), known);
     }
 
-    /// What was known where a process began; nothing of one without a parent.
+    /// What was known where a process began; `None` for one without a parent.
     pub(in super::super) fn of_beginning(&self, process: usize) -> Option<&Known> {
         self.begun.get(&process)?.as_ref()
     }
 
-    /// Goes through the steps in an order that can have been, of a trace in which each access has its step ([`super::shared::with_accesses`]).
+    /// Walks through the steps of a trace in an order that can have been. Each access has its step
+    /// ([`super::shared::with_accesses`]).
     pub(in super::super) fn of_recording(trace: &Trace, sites: &Sites) -> Result<Causes, String> {
         let (accesses, sent) = (&sites.accesses, &sites.signals);
         Causes::of_walk(Walk::new(trace, accesses, sent, Signals::default()))
     }
 
-    /// The same where it is known what signals have led to.
+    /// As [`Causes::of_recording`], where it is known what signals have led to.
     pub(in super::super) fn with_signals(
         trace: &Trace,
         accesses: &Accesses,
@@ -254,7 +256,7 @@ struct Walk<'t> {
     accesses: &'t Accesses,
     /// How many accesses each process has made.
     made: Vec<u64>,
-    /// Processes that go on without the access that theirs comes after.
+    /// Processes that go on without the access that their own comes after, because it was lost.
     goes_on: Vec<bool>,
     causes: Causes,
     clocks: Vec<Clock>,
@@ -345,7 +347,7 @@ impl<'t> Walk<'t> {
             }
             self.next[at] += 1;
             let made = self.makes(at, step);
-            // An end is told when the process has given up what it had, which are accesses behind that step.
+            // Others hear of an end when the process has given up what it had, by accesses behind that step.
             let is_end = self.ends[at] && self.next[at] == steps.len();
             let end = is_end.then(|| {
                 let known = self.known_by(at);
@@ -364,7 +366,7 @@ impl<'t> Walk<'t> {
         ready.extend(self.waiting.remove(&made).into_iter().flatten());
     }
 
-    /// A process has come to where it sends exit signals, if it has.
+    /// Sends the exit signals of a process that stand where it has come to.
     fn sends_signals(&mut self, at: usize, ready: &mut Vec<usize>) {
         while let Some((_, signal)) = self.to_send[at].pop_if(|(place, _)| *place <= self.next[at])
         {
@@ -383,7 +385,7 @@ impl<'t> Walk<'t> {
         Some((self.causes.of_sent(signal), Need::Signal(signal)))
     }
 
-    /// A process makes a step: what others may wait for that is made by it.
+    /// Makes a step of a process: which step of others that may free.
     fn makes(&mut self, at: usize, step: &Step) -> Option<Need> {
         Some(match step {
             Step::Send(number) => {
@@ -407,7 +409,7 @@ impl<'t> Walk<'t> {
         })
     }
 
-    /// An access is made: whoever makes it knows of those that it sees.
+    /// Makes an access: its process learns of the accesses that it sees.
     fn access(&mut self, access: Access) {
         self.made[access.of] = access.number;
         let steps = self.next[access.of];
@@ -435,8 +437,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Messages that tell of a process which was gone come in the order in which it was found to be: where an access stands
-    /// among deliveries is not known.
+    /// Matches messages that say that a process was gone with the accesses that found that, in their order: where such
+    /// an access stands among the deliveries is not known.
     fn tell_gone(&mut self) {
         for (at, process) in self.trace.processes.iter().enumerate() {
             for step in &process.steps {
@@ -463,7 +465,7 @@ impl<'t> Walk<'t> {
             .sort_by_key(|(at, _, known)| (*at, known.steps));
     }
 
-    /// What was known where a message was sent; nothing where its cause is not among the steps.
+    /// What was known where a message was sent; `None` where its cause is not among the steps.
     fn cause(&self, receiver: usize, message: Message) -> Result<Option<Known>, Need> {
         let (known, need) = match message {
             Message::Sent { .. } => (self.causes.sent.get(&message), Need::Sent(message)),
@@ -496,8 +498,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Nothing goes on. The first of those that wait for an end need not wait: what it got was an exit signal of a process
-    /// that went on. Nor need it where the access was lost that its own comes after.
+    /// Nothing can go on. The first process that waits for an end need not: its message was an exit signal of a process
+    /// that went on. Nor need one whose access comes after an access that was lost.
     fn lets_one_go_on(&mut self) -> Option<usize> {
         let need_not_wait = |(need, waiting): (&Need, &Vec<usize>)| match need {
             Need::End(_) | Need::Access(_) | Need::Signal(_) => {
@@ -545,7 +547,7 @@ fn to_send(trace: &Trace, sent: &SentSignals) -> Vec<Vec<(usize, SignalAt)>> {
     trace.processes.iter().enumerate().map(of).collect()
 }
 
-/// Who has this clock knows of this, too.
+/// Adds what is `known` to a clock.
 pub(in super::super) fn join(clock: &mut Clock, known: &Known) {
     let own = [(known.process, known.steps)].into_iter();
     let others = known.others.iter().map(|(at, steps)| (*at, *steps));

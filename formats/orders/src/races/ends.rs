@@ -74,8 +74,8 @@ impl Receiver<'_> {
         Some(self.causes.of_sent(signal)?.of(self.process))
     }
 
-    /// The signal that has ended the process could have come before steps that show to others: of those at one place in
-    /// the code, the last one.
+    /// Adds the steps that a signal could have come before which has ended the process: steps that others see, and of
+    /// those at one place in the code the last one.
     fn add_earlier(&self, found: &mut Vec<Found>) {
         let ends = &self.causes.arrived.ends;
         let Some(signal) = ends.get(&self.process).copied() else {
@@ -103,7 +103,7 @@ impl Receiver<'_> {
         );
     }
 
-    /// Signals that have come too late could have come before the process ended.
+    /// Adds the end of the process, which signals that came too late could have come before.
     fn add_late(&self, found: &mut Vec<Found>) {
         let Some(end) = self.it.steps.iter().position(Step::is_exit) else {
             return;
@@ -139,7 +139,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// A signal that has become a message could have come before the process began to trap exits.
+    /// Adds where the process began to trap exits, which a signal that has become a message could have come before.
     fn add_before_trap(&self, found: &mut Vec<Found>) {
         let Some((steps, true)) = self.sites.signals.traps(self.process).first() else {
             return;

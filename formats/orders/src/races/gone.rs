@@ -13,8 +13,8 @@ use super::super::{Message, Process, Sites, Step, SystemMessage, Trace};
 use super::{Causes, Clock, Known, Messages, Pair, Races, join, timeouts_until};
 
 impl Races {
-    /// Those of the ends that monitors and links of a process tell: each could have been told as that of whoever was there, or
-    /// of whoever was gone.
+    /// Adds the ends that monitors and links of a process report: each could have been reported as that of a process
+    /// that was still there, or of one that was gone.
     pub(super) fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
         let it = &self.trace.processes[process];
         let watcher = Watcher {
@@ -59,7 +59,7 @@ impl Races {
     }
 }
 
-/// A process that is told of ends.
+/// A process that hears of ends.
 struct Watcher<'r> {
     process: usize,
     /// Where it has asked for them, by the numbers of messages: an end that knows of fewer of its steps does not depend on
@@ -70,8 +70,8 @@ struct Watcher<'r> {
 }
 
 impl Watcher<'_> {
-    /// Whether the process whose end a message tells could have been gone, or there, when the process that knows so much
-    /// asked for it.
+    /// Whether the process whose end a message reports could have been gone, or there, when the process with this
+    /// `clock` asked for it.
     fn could_be_otherwise(&self, told: SystemMessage, clock: &Clock) -> bool {
         let Some(of) = told.of else { return false };
         match told.gone {
@@ -106,7 +106,7 @@ fn watches(
         let of = asked.entry(line).or_default();
         match signal.kind {
             SignalKind::Monitor | SignalKind::Link => {
-                // Who has heard of an exit signal that comes next knows of no step more.
+                // A process that has heard of an exit signal next knows of no more steps.
                 let mut next = signals[at..]
                     .iter()
                     .take_while(|next| next.steps == signal.steps);

@@ -66,8 +66,8 @@ impl Step {
     }
 }
 
-/// Accesses that were told to come after others, as a trace tells of them that does not know what they are to: those of
-/// which nothing else tells that they do.
+/// Races of accesses, where it is not known what they are to: pairs of which the trace says that one comes after the
+/// other, and of which nothing else says so.
 pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {
     let mut races = Vec::new();
     for (of, process) in trace.processes.iter().enumerate() {
@@ -151,8 +151,8 @@ pub(in super::super) struct Seen {
 }
 
 impl Seen {
-    /// Records an access at vector clock `clock`, after so many steps of its process, then joins what the access observed into
-    /// the clock.
+    /// Records an access at vector clock `clock`, behind `steps` steps of its process, then joins what the access
+    /// observed into the clock.
     pub(super) fn access(
         &mut self,
         access: Access,
@@ -241,7 +241,7 @@ impl Seen {
         &self.order
     }
 
-    /// What is known at an access; nothing where it sees none of others.
+    /// What is known at an access; `None` where it sees none of others.
     pub(in super::super) fn known_at(&self, access: Access) -> Option<&Known> {
         self.known.get(&access)
     }
@@ -251,7 +251,7 @@ impl Seen {
         self.after.get(&access).map_or(&[], Vec::as_slice)
     }
 
-    /// The same, of a step of the process at a place.
+    /// As [`Seen::after`], for a step of the process at a place, which may be no access.
     pub(in super::super) fn after_step(&self, of: usize, step: &Step) -> &[(usize, usize)] {
         match *step {
             Step::Accesses(number) => self.after(Access { of, number }),
@@ -259,8 +259,8 @@ impl Seen {
         }
     }
 
-    /// What an access comes after, of those of other processes: what it sees. Where the race is turned around of which it
-    /// is the second one, what the first one saw instead of that one.
+    /// What an access comes after, of those of other processes: what it sees. Where it is the second one of a race that
+    /// is reordered: what the first one saw, instead of the first one.
     fn comes_after(&self, access: Access, turned: Option<&Accessed>) -> Vec<Access> {
         let sees = |access| self.before.get(&access).into_iter().flatten().copied();
         let mut after: Vec<Access> = sees(access).collect();

@@ -142,7 +142,7 @@ fn places_in_the_code_rank_races() {
             (2, false, no)
         ]
     );
-    // The same processes at other places.
+    // The processes of the trace, at other places.
     let other = parsed(&TRACE.replace("{p0.3, [send(l0.3:1)]}\n", ""));
     let moved = sites.of_other(&trace, &other);
     assert_eq!(moved.get(At::Receive(1, sent(2, 2))), Some(&site(3, false)));

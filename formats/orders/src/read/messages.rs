@@ -19,7 +19,7 @@ impl Known {
 }
 
 impl Reader<'_> {
-    /// Its records tell so many sendings, of which some may be known already.
+    /// Its record tells of `count` sendings, of which some may be known already.
     pub(super) fn sends(&mut self, me: usize, count: u64) -> Result<(), String> {
         let known = &mut self.all[me];
         let told = u32::try_from(count)
@@ -52,7 +52,7 @@ impl Reader<'_> {
         Ok(Message::Sent { from, number })
     }
 
-    /// It does so many times more what it did last, with the next messages of the same sender.
+    /// It does `times` times more what it did last, with the next messages of the same sender.
     pub(super) fn takes_again(&mut self, me: usize, times: u64) -> Result<(), String> {
         let again = Again::from_word(times).ok_or_else(incomplete)?;
         for _ in 0..again.times() {

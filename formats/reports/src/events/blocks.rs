@@ -109,7 +109,7 @@ impl Hold {
         };
     }
 
-    /// The process has run for so long.
+    /// The process has run for `ns`.
     pub(super) fn runs(&mut self, ns: u64) {
         self.ran_ns = self.ran_ns.saturating_add(ns);
     }

@@ -192,7 +192,7 @@ impl Caller {
         }
     }
 
-    /// A sample that stands for so much time.
+    /// A sample that stands for `ns`.
     fn sampled(&mut self, stack: NameId, frames: &[NameId], ns: u64, natives: &Natives) {
         let path = match self.stacks.get(&stack) {
             Some(path) => *path,
@@ -405,7 +405,7 @@ impl Callers {
             caller.let_go(id, now, blocks);
         }
         if has_slices {
-            // Who calls runs, even if the record of that is lost.
+            // The caller runs, even if the record of that is lost.
             caller.does = does;
         }
         match record.event {
@@ -566,7 +566,7 @@ pub(super) fn function_of(names: &Names, name: NameId) -> Function {
     }
 }
 
-/// What is told of its run, of which nothing is missing since `since`; the last record was at `last`.
+/// The facts about its run, of which nothing is missing since `since`; the last record was at `last`.
 pub(crate) fn header_of(recording: &Recording, since: u64, last: u64) -> Header {
     let last = last.max(since);
     let end = recording.end_ns().map_or(last, |end| end.max(last));
@@ -592,7 +592,7 @@ pub fn profile(recording: &Recording) -> Result<Profile, Error> {
     profile_and_losses(recording).map(|(profile, _)| profile)
 }
 
-/// The same of a part of it.
+/// As [`profile`], for a part of the recording.
 ///
 /// # Errors
 /// When a block is damaged.
@@ -615,7 +615,7 @@ pub(crate) fn profile_of(recording: &Recording, part: &Part<'_>) -> Result<Profi
     Ok(profile)
 }
 
-/// The same, with what is missing.
+/// As [`profile`], with what is missing.
 ///
 /// # Errors
 /// When a block is damaged.

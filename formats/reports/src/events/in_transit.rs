@@ -47,7 +47,7 @@ impl InTransit {
     /// No message is in transit yet. The registered names at the beginning come from the names of the recording.
     #[must_use]
     pub fn new(names: &Names) -> InTransit {
-        // Of those that had a name one after the other, the last has it until it is told otherwise.
+        // Of several processes with one name, the last has it until a record says otherwise.
         let mut registered: Vec<(NameId, Id)> = names.registered().collect();
         registered.sort_unstable();
         InTransit {

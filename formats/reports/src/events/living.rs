@@ -1,4 +1,4 @@
-//! Who is left at the end of a recording, where they were started, and what they hold.
+//! The processes that are left at the end of a recording, where they were started, and what they hold.
 //!
 //! The end is the one of the emulator, or where `init` begins to stop it: it ends the processes that are left then.
 
@@ -57,7 +57,7 @@ pub struct TableLeft {
     pub objects: u64,
 }
 
-/// Where a process was started: who was in which functions, the newest first.
+/// Where a process was started: which processes were in which functions, the newest first.
 #[derive(Clone, Debug)]
 struct Start {
     by: Id,
@@ -85,7 +85,7 @@ const FRAMES: usize = 32;
 
 /// Follows a recording.
 pub(super) struct Living {
-    /// Whether the recording tells who ends.
+    /// Whether the recording has the ends of processes.
     is_told: bool,
     stops: Vec<NameId>,
     application_controller: Option<Id>,

@@ -233,7 +233,7 @@ impl<'p> Filter<'p> {
             .filter(|(id, who)| who.is_meant || open.contains_key(id))
             .map(|(id, who)| (*id, who.running, who.dirty))
             .collect();
-        // Who waits has no scheduler: it must not end what runs on one.
+        // A process that waits has no scheduler: it must not end what runs on one.
         shown.sort_unstable_by_key(|(id, running, _)| (running.is_some(), *id));
         for (subject, running, dirty) in shown {
             let record = |event| Record {

@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Wants no more than so many batches.
+    /// Wants no more than this number of batches.
     struct Fails(usize);
 
     impl Sink for Fails {

@@ -183,7 +183,7 @@ impl Row {
 pub struct Stopped {
     /// How often.
     pub looks: u64,
-    /// For so long altogether at most: the time counts from the request to stop.
+    /// At most, altogether: the time counts from the request to stop.
     pub ns: u64,
 }
 

@@ -99,7 +99,7 @@ pub enum Span {
     DirtyWaits(DirtyCall),
     /// A dirty scheduler begins to run it.
     DirtyBegins(DirtyCall),
-    /// It has run; nothing where it was not seen to begin.
+    /// It has run; `None` where it was not seen to begin.
     DirtyEnds(Option<DirtyCall>),
     /// A collection begins.
     CollectionBegins {
@@ -158,8 +158,8 @@ impl Spans {
         self
     }
 
-    /// Follows a record. `each` is told what it means for calls, the newest first, and then, once, for all else: not
-    /// where it tells of calls and their costs only.
+    /// Follows a record. `each` gets what it means for calls, the newest first, and then, once, what it means for all
+    /// else: not where it is about calls and their costs only.
     ///
     /// # Errors
     /// The first of `each`.
@@ -360,7 +360,7 @@ fn kind_of(number: u64) -> Native {
 }
 
 /// Hands over all records since when nothing is missing, in order of time, with what they mean for what `spans`
-/// follows; what is missing is told.
+/// follows; the result is what is missing.
 ///
 /// # Errors
 /// When a block is damaged, or the first error of `each`.

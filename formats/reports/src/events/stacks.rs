@@ -106,7 +106,7 @@ impl Stack {
         !call.is_tail && caller.is_some_and(|caller| caller.function == call.function)
     }
 
-    /// Where the newest so many calls begin that were not in tail position.
+    /// Where the newest `calls` calls begin that were not in tail position.
     fn place_of_calls(&self, calls: u64) -> usize {
         let mut left = calls;
         for (at, call) in self.calls.iter().enumerate().rev() {
@@ -165,7 +165,7 @@ impl Stacks {
         stack.calls.last().map(|call| call.function)
     }
 
-    /// Follows a record; `each` is told what becomes of calls, the newest first.
+    /// Follows a record; `each` gets what becomes of calls, the newest first.
     pub fn add(&mut self, record: &Record<'_>, mut each: impl FnMut(Step)) {
         let now = record.time_ns;
         let runs = match record.event {
@@ -187,7 +187,7 @@ impl Stacks {
         let stack = self.of(record.subject);
         stack.charge(now);
         if has_slices {
-            // Who calls runs, even if the record of that is lost.
+            // The caller runs, even if the record of that is lost.
             stack.is_running = runs;
         }
         let mut end = |stack: &mut Stack, at: usize| {

@@ -1,7 +1,7 @@
 //! A number that grows while a process runs, and that records tell now and then. [`Total`] tells how much it has grown
 //! since it was last told.
 
-/// The value that was told last, if any.
+/// The last value of the total, if there was one.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Total {
     last: Option<u64>,

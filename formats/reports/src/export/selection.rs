@@ -54,7 +54,7 @@ impl Selection {
         Err(Error::Missing(line))
     }
 
-    /// The same of a recording, whose names say which functions and processes are meant.
+    /// The part of a recording that is chosen: its names say which functions and processes are meant.
     pub(super) fn part<'a>(&'a self, recording: &'a Recording) -> Part<'a> {
         let names = recording.names();
         Part {

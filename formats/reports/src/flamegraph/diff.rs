@@ -234,7 +234,7 @@ fn width_of(profile: &Profile) -> Width {
 }
 
 impl Difference {
-    /// Compares profiles of the older and of the newer side; of what is told by `width`, or by what was measured.
+    /// Compares profiles of the older and of the newer side, by `width`, or by what was measured.
     ///
     /// # Errors
     /// One line when they have not measured the same, or have no call paths.
@@ -282,7 +282,7 @@ impl Difference {
         })
     }
 
-    /// The same, with at most so many rows in each table.
+    /// This difference, with at most `top` rows in each table.
     #[must_use]
     pub fn with_top(self, top: Option<usize>) -> Difference {
         Difference {
@@ -291,7 +291,7 @@ impl Difference {
         }
     }
 
-    /// The same, for a terminal with so many columns, or for none.
+    /// This difference, for a terminal with `columns` columns, or for none.
     #[must_use]
     pub fn with_columns(self, columns: Option<usize>) -> Difference {
         let view = View {

@@ -230,7 +230,7 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// The same for a profile.
+/// Checks the choices of a shape against a profile.
 pub(super) fn check_profile(profile: &Profile, shape: &Shape) -> Result<(), String> {
     let functions = profile.functions.iter();
     let functions = functions.map(|f| (f.module.as_str(), f.name.as_str(), f.arity));

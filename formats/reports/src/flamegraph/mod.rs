@@ -319,8 +319,8 @@ const STYLE: &str = "\
 }
 ";
 
-/// What has not changed is as pale as the paper: its edge shows it. The edges of the others say what their colours say, to
-/// who does not tell red from blue.
+/// What has not changed is as pale as the paper: its edge shows it. The edges of the others say what their colours say,
+/// to readers who do not tell red from blue.
 const DIFFERENCE_STYLE: &str = "\
 #frames rect { stroke:#a9a698; stroke-width:0.5px; }
 #frames rect[fill^='rgb(255,'] { stroke:#5c1010; stroke-width:1px; }

@@ -1,5 +1,5 @@
-//! How frames of native code look: each kind has a colour that no module has, and an edge, so that they are told from the
-//! others and from each other without colours, too.
+//! How frames of native code look: each kind has a colour that no module has, and an edge, so that readers tell them
+//! from the others and from each other without colours, too.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -87,7 +87,8 @@ fn escape(text: &str) -> String {
     text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text of a frame of this name that was cut to so many letters. It is whole where what has drawn it has counted bytes.
+/// The text of a frame of this name that was cut to `letters` letters. It is whole where what has drawn it has counted
+/// bytes.
 fn fitted(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();

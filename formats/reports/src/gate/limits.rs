@@ -213,7 +213,7 @@ pub enum Missing {
     /// The check fails.
     #[default]
     Fail,
-    /// It is told.
+    /// It is reported, and fails nothing.
     Warn,
 }
 

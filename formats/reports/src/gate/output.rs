@@ -15,7 +15,7 @@ use super::results::Results;
 /// Functions that moved, listed of each workload; the rest is counted.
 const MOVED: usize = 20;
 
-/// What is told of a verdict.
+/// The word for a verdict.
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Same => "same",
@@ -78,7 +78,7 @@ fn time_row(time: &TimeChange) -> Row {
     ]
 }
 
-/// What a note is told as.
+/// The verdict that a note stands for.
 fn note_verdict(note: &Note) -> String {
     let kind = note.kind.name();
     match (note.kind, note.fails) {
@@ -152,7 +152,7 @@ pub fn summary(comparison: &Comparison) -> String {
     parts.join(", ")
 }
 
-/// Tables, for a terminal with so many columns or for none.
+/// Tables, for a terminal with `columns` columns or for none.
 #[must_use]
 pub fn text(comparison: &Comparison, columns: Option<usize>) -> String {
     let view = View {
@@ -284,7 +284,7 @@ fn markdown_of(out: &mut String, workload: &Compared, picture: Option<&Picture>)
     );
 }
 
-/// Characters with a meaning in Markdown's tables are told as they are.
+/// The text, in which characters with a meaning in Markdown's tables stand for themselves.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -354,7 +354,7 @@ fn one_change_is_one_regression() {
         "m:step/1: words 200 → 900, +350.00%, at most +1% allowed",
     ];
     assert_eq!(told, expect, "{text}");
-    // What the leaf does more by itself does not follow from who calls it.
+    // What the leaf does more by itself does not follow from its callers.
     let new = of(
         10_000,
         &[

@@ -55,7 +55,7 @@ const NUMBERS: [Number; 6] = [
 /// A terminal with fewer columns than this has no room for all percentiles beside the names.
 const WIDE: usize = 100;
 
-/// The table of percentiles on a terminal of so many columns, or in a file.
+/// The table of percentiles on a terminal, or in a file.
 struct Table {
     view: View,
 }
@@ -170,7 +170,7 @@ impl fmt::Display for Histograms {
 }
 
 impl Histograms {
-    /// As text for a terminal of so many columns; with none, for a file.
+    /// As text for a terminal of `columns` columns; with none, for a file.
     #[must_use]
     pub fn to_text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();

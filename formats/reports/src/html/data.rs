@@ -26,7 +26,7 @@ const HISTOGRAM_ROWS: usize = 40;
 pub struct Notice {
     /// What is shown.
     pub text: String,
-    /// What the page is of, in the place of who recorded it.
+    /// What the page is of, in the place of the recording program.
     pub about: String,
     /// The part that is open first.
     pub tab: &'static str,
@@ -272,7 +272,7 @@ impl Page {
         })
     }
 
-    /// The same, with what it says first.
+    /// This page, with what it says first.
     #[must_use]
     pub fn with_notice(self, notice: Notice) -> Page {
         let notice = Some(notice);

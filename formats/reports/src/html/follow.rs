@@ -118,7 +118,7 @@ pub(super) struct Message {
     pub(super) label: Option<NameId>,
     /// When it was taken from the queue: known of those with a token.
     pub(super) taken_ns: Option<u64>,
-    /// It is no message: who has the token has printed it.
+    /// It is no message: the process that has the token has printed it.
     pub(super) is_print: bool,
     pub(super) text: String,
 }

@@ -11,8 +11,8 @@ use crate::events::batch::Batch;
 use crate::events::calls::{Callers, Costs};
 use crate::events::pass::Sink;
 
-/// After so many paths have been looked at, two parts become one: a recording with very many paths would otherwise take
-/// longer for this than for all else.
+/// After this many looks at paths, two parts become one: a recording with very many paths would otherwise take longer
+/// for this than for all else.
 const LOOKS: usize = 1 << 25;
 
 /// All parts are one.
@@ -66,7 +66,7 @@ pub(super) struct InPart {
 }
 
 impl InParts {
-    /// Follows these callers, and keeps at most so many cells.
+    /// Follows these callers, and keeps `most` cells at most.
     pub(super) fn new(callers: Callers, clock: Clock, most: usize) -> InParts {
         let mut parts = InParts {
             callers,

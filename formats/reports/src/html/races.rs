@@ -136,7 +136,7 @@ struct RaceOnPage {
     more: usize,
     /// The receiver, or who made the first access.
     process: u32,
-    /// Nothing where the receive timed out. Of accesses, the first one.
+    /// `None` where the receive timed out. Of accesses, the first one.
     taken: Option<One>,
     other: One,
     /// What the accesses are to; empty for messages.
@@ -145,7 +145,7 @@ struct RaceOnPage {
     is_end: bool,
     /// Where the receive is; empty where that is not known.
     site: String,
-    /// The same receive took the other message later; nothing where that is not known.
+    /// The same receive took the other message later; `None` where that is not known.
     is_same: Option<bool>,
     /// The receive has a clause for the other message, as it has tried.
     has_clause: bool,

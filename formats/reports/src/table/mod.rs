@@ -95,8 +95,8 @@ impl FromStr for Sort {
 }
 
 impl Sort {
-    /// The order of a table for which none is chosen. Where a scope hides the functions that do the work, those that it shows
-    /// are told apart by what they had others do.
+    /// The order of a table for which none is chosen. Where a scope hides the functions that do the work, the functions
+    /// that it shows differ by what they had others do.
     #[must_use]
     pub fn of_view(profile: &Profile, view: &View) -> Sort {
         let has_totals = WithCallees::is_known(profile);

@@ -37,7 +37,7 @@ impl<'r> Merged<'r> {
         Ok(next.map(|at| self.readers[at].record()))
     }
 
-    /// The same, as its segment has it.
+    /// The next record, as its segment has it; `None` at the end.
     #[inline]
     pub fn read_raw(&mut self) -> Result<Option<RawRecord<'_>>, Error> {
         let next = self.advance()?;

@@ -15,7 +15,7 @@ pub const PERF_MASK: u64 = 1 << BP | 1 << SP | 1 << IP | 1 << R13 | 1 << R15;
 /// How many these are.
 pub const PERF_REGISTERS: usize = PERF_MASK.count_ones() as usize;
 
-/// A return address is at most so many bytes behind the instruction that a shared fragment was called from.
+/// A return address is at most this many bytes behind the instruction that a shared fragment was called from.
 pub const RETURN_TO_FUNCTION: u64 = 64;
 
 /// The registers as the kernel gives them: in the order of their numbers.
@@ -52,7 +52,7 @@ pub fn is_in_kernel(all: &UserRegisters) -> bool {
     all.orig_rax >> 63 == 0
 }
 
-/// So many bytes behind a return address have what compiled code does first when C code has returned.
+/// This many bytes behind a return address have what compiled code does first when C code has returned.
 pub const AFTER_CALL: usize = 64;
 
 /// `mov rsp, rbp`, in both of its encodings.

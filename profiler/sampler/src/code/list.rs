@@ -27,7 +27,7 @@ const ENTRY_WORDS: usize = 4;
 /// Words of the descriptor.
 const DESCRIPTOR_WORDS: usize = 3;
 
-/// The words at the head of an entry's information by which another one is told from it: kind, base, counts.
+/// The words at the head of an entry's information that tell it from another one: kind, base, counts.
 pub(super) const HEAD_WORDS: usize = 3;
 
 /// Bytes before the texts of a module, of a function, of a line.
@@ -121,7 +121,7 @@ impl<'b> Bytes<'b> {
         u32::try_from(self.number::<4>()?).ok()
     }
 
-    /// A text of so many bytes, of which the last is zero.
+    /// A text of `bytes` bytes, of which the last is zero.
     fn text(&mut self, bytes: u64) -> Option<String> {
         let bytes = self.take(usize::try_from(bytes).ok()?)?;
         let (zero, text) = bytes.split_last()?;

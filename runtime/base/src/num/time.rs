@@ -74,7 +74,7 @@ impl DateTime {
         Some(days * DAY_SECONDS + self.hour * 3600 + self.minute * 60 + self.second)
     }
 
-    /// The universal time so many seconds after 1970 (or before, if negative).
+    /// The universal time of a number of seconds after 1970 (or before, if negative).
     ///
     /// Quotients are truncated as ERTS does, not floored, so dates before year 0 are off by a
     /// day here and there exactly as its own are.

@@ -382,7 +382,7 @@ fn refused_files() {
     assert_eq!(refusal(&old), text);
 }
 
-/// A `DbgB` chunk of so many items and terms.
+/// A `DbgB` chunk that says it has `items` items and `terms` terms.
 fn debug_chunk(items: i32, terms: i32, entries: &[Vec<u8>]) -> Vec<u8> {
     [words(&[1, items, terms]), entries.concat()].concat()
 }

@@ -99,7 +99,8 @@ impl DirtySchedulers {
     }
 }
 
-/// Of so many `dirty` and `ordinary` schedulers (all, online) the dirty ones to be online with `online` ordinary ones.
+/// The dirty schedulers to be online with `online` ordinary ones. `dirty` and `ordinary` are how many there are, and
+/// are online.
 fn part_online(dirty: (usize, usize), ordinary: (usize, usize), online: usize) -> usize {
     let percent = online * (dirty.0 * 100 / ordinary.0) / ordinary.1;
     (dirty.1 * percent / 100).clamp(1, dirty.0)

@@ -1,4 +1,5 @@
-//! What a tree is made of: parts, one beside the other in the order of keys, of at most so many parts each.
+//! What a tree is made of: parts, one beside the other in the order of keys, each with a bounded number of parts of its
+//! own.
 
 use std::cmp::Ordering;
 
@@ -243,7 +244,7 @@ impl Base {
         self.insert(end, object);
     }
 
-    /// Takes the second half of its objects out; nothing where it has one at most.
+    /// Takes the second half of its objects out; `None` where it has one at most.
     pub(super) fn halve(&mut self) -> Option<(Keyed, Base)> {
         let leaves = || self.parts.iter().flat_map(|branch| &branch.parts);
         let half = leaves().map(Leaf::len).sum::<usize>() / 2;

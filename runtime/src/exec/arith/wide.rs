@@ -181,7 +181,7 @@ pub(crate) fn bsr<'p>(p: &'p Process, a: Term<'p>, b: Term<'p>) -> Option<Term<'
     shift(p, Operand::of(a)?, -b.as_small()?)
 }
 
-/// Shifts by so many bits to the left.
+/// Shifts to the left.
 #[inline(always)]
 fn shift(p: &Process, x: Operand, left: i64) -> Option<Term<'_>> {
     let shifted = match left < 0 {

@@ -6,7 +6,7 @@ use super::super::{Block, Heap};
 use super::{Place, Roots, is_pointer, rebase};
 use crate::term::{CodeAddress, RawTerm, tag};
 
-/// What pointed into a place points so many bytes further on.
+/// What pointed into a place points `bytes` further on.
 #[derive(Clone, Copy)]
 struct Shift {
     from: Place,

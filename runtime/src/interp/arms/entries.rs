@@ -37,7 +37,7 @@ arms! {
     /// `func_info`
     fn func_info(r, _i: FuncInfo) {
         r.swap_out();
-        // The head's address is so many words before the entry.
+        // The head begins `head::WORDS` words before the entry.
         let called = Called::at(CodeAddress::of(r.pc.code().add(head::WORDS)));
         r.error_of_function(called, am::function_clause.raw())
     }

@@ -95,7 +95,7 @@ arms! {
             return r.pause(Outcome::Yield, 0);
         }
         r.swap_out();
-        // Who asks it meanwhile where it is, a purge of its code for one, is told.
+        // A process that asks meanwhile where this one is, such as a purge of its code, gets this place.
         r.p.pc.set(r.pc);
         match r.p.peek_message().map(|it| it.map(|message| message.raw().0)) {
             Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),

@@ -134,8 +134,8 @@ impl Segment {
             _ => Err(bad(am::size, size)),
         }
     }
-    /// Bits it will take. What is wrong is seen here, before anything is written, or only while it is written: as in
-    /// ERTS's JIT, so that of several wrong segments the same one is told.
+    /// Bits it will take. Errors are found here, before anything is written, or only while it is written: as in ERTS's
+    /// JIT, so that of several wrong segments the same one is reported.
     fn bit_len(self, s: &Slow<'_>) -> Result<usize, Bad> {
         match self.kind() {
             APPEND | PRIVATE_APPEND => Ok(0),

@@ -128,7 +128,7 @@ pub(super) unsafe fn take_bits(p: &Process, context: RawTerm, len: usize) -> Raw
     p.heap_bits(bytes).raw()
 }
 
-/// The same, not taken.
+/// As [`take_bits`], but the context stays where it is.
 ///
 /// # Safety
 /// As [`take_bits`].

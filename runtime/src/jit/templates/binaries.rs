@@ -67,7 +67,7 @@ pub(super) fn whole_bytes(c: &mut Compiler<'_>, src: Reg, other: DynamicLabel) {
     );
 }
 
-/// The same of a bitstring that has been looked at: its first byte in `rsi`, its bits in `rcx`.
+/// The bytes of a bitstring that has been looked at: its first byte in `rsi`, its bits in `rcx`.
 pub(super) fn bytes(c: &mut Compiler<'_>, src: Reg) {
     let (is_heap, done) = (c.new_label(), c.new_label());
     load(c, RDX, src);

@@ -148,7 +148,7 @@ pub(super) fn bs_get_utf8(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsGetU
     store(c, dst, RAX);
 }
 
-/// The same, passed over.
+/// A code point of up to three bytes, passed over.
 pub(super) fn bs_skip_utf8(c: &mut Compiler<'_>, pc: CodeAddress, i: read::BsSkipUtf8) {
     let other = c.cold_helper(pc, Op::BsSkipUtf8, i);
     let long = c.seldom(i, move |c| long_utf8(c, other));

@@ -104,7 +104,7 @@ fn call_local(c: &mut Compiler<'_>, target: CodeAddress, i: impl Instruction) {
     c.hold_result();
 }
 
-/// The same as a tail call.
+/// As [`call_local`], for a tail call.
 fn jump_local(c: &mut Compiler<'_>, target: CodeAddress) {
     match c.own_start(target) {
         Some(start) => dynasm!(c.a; .arch x64; jmp =>start),

@@ -27,7 +27,7 @@ use crate::term::{CodeAddress, RawTerm, Term, am, sub_bits};
 /// What the segments are put behind.
 enum To {
     Nothing,
-    /// The bytes of a writable bitstring, whose new end is told by a new thing, or by the thing itself.
+    /// The bytes of a writable bitstring, whose new end is in a new thing, or in the thing itself.
     End {
         of: Reg,
         is_private: bool,
@@ -78,7 +78,7 @@ struct Plan {
 
 /// Most bits that the segments of constant sizes may have together.
 const MOST_BITS: u32 = 8 * tag::ONHEAP_BINARY_LIMIT as u32;
-/// A bitstring of so many bits costs a reduction.
+/// A bitstring of this many bits costs a reduction.
 const CHARGED_BITS: i32 = 8 * 1024;
 
 impl Plan {

@@ -183,7 +183,7 @@ pub(super) fn put_list_rc(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::PutLi
     cell(c, i.dst());
 }
 
-/// Puts a source on the heap, so many bytes above its top.
+/// Puts a source on the heap, `offset` bytes above its top.
 fn put(c: &mut Compiler<'_>, offset: i32, src: Src) {
     let Some(reg) = src.reg() else {
         leave_room(c, src.0);

@@ -32,7 +32,7 @@ pub(super) mod opcode {
     pub(super) const STORE_NUMBER: u8 = 0xc7;
 }
 
-/// Puts `opcode` of a machine register and what is at `base`, so many bytes further.
+/// Puts `opcode` of a machine register and what is `offset` bytes behind `base`.
 pub(super) fn put(
     c: &mut Compiler<'_>,
     opcode: u8,
@@ -45,7 +45,7 @@ pub(super) fn put(
     put_operand(c, register, base, offset);
 }
 
-/// Puts `movsd` from or to what is at `base`, so many bytes further.
+/// Puts `movsd` from or to what is `offset` bytes behind `base`.
 pub(super) fn put_float(
     c: &mut Compiler<'_>,
     opcode: [u8; 2],
@@ -99,7 +99,7 @@ fn put_head(c: &mut Compiler<'_>, opcode: &[u8], width: Width, register: u8, bas
     c.a.extend(opcode);
 }
 
-/// Puts `mov` of a number, which is extended by its sign, to what is at `base`, so many bytes further.
+/// Puts `mov` of a number, which is extended by its sign, to what is `offset` bytes behind `base`.
 pub(super) fn put_number(c: &mut Compiler<'_>, base: u8, offset: i32, number: i32) {
     put(c, opcode::STORE_NUMBER, Width::Bits64, 0, base, offset);
     c.a.push_i32(number);

@@ -10,7 +10,7 @@ use crate::code::operand::Src;
 use crate::jit::compile::Compiler;
 use crate::term::CodeAddress;
 
-/// Drops so many words of the frame.
+/// Drops the frame's `words` words.
 pub(super) fn drop_frame(c: &mut Compiler<'_>, words: usize) {
     if words > 0 {
         add(c, RSP, words as i32 * 8);

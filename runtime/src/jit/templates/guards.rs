@@ -20,7 +20,7 @@ const SMALL: i32 = tag::SMALL as i32;
 /// is an unusual one.
 type One = fn(&mut Compiler<'_>, DynamicLabel);
 
-/// The same of the arguments in `rax` and `rdx`.
+/// As [`One`], with two arguments, in `rax` and `rdx`.
 type Two = fn(&mut Compiler<'_>, DynamicLabel);
 
 const ONE: &[(&str, One)] = &[
@@ -83,7 +83,7 @@ pub(super) fn takes_element(i: read::Bif2) -> bool {
     bif.module == "erlang" && bif.function == "element" && constant_tuple(i.right()).is_some()
 }
 
-/// An element of a constant that has so many.
+/// An element of a constant tuple of `count` elements.
 fn element_of_constant(c: &mut Compiler<'_>, i: read::Bif2, count: usize, other: DynamicLabel) {
     let index = c.range(i.left());
     let is_there = index.is_some_and(|index| 1 <= index.least && index.most <= count as i64);

@@ -33,7 +33,7 @@ const BUT_FOUR: Set = BUT_THREE & !set([R11]);
 pub(super) const MATCHED: Set = set(ARGUMENTS);
 
 /// What the template of the instruction at `pc` leaves alone, whose first word is `word`, besides those that it begins by
-/// loading into: nothing where it does not say so. `None` where it takes what is held as it needs it.
+/// loading into: no register where it does not say so. `None` where it takes what is held as it needs it.
 ///
 /// # Safety
 /// I1: the loader has put an instruction there.

@@ -78,7 +78,7 @@ fn is_immediate(c: &mut Compiler<'_>, other: DynamicLabel) {
     );
 }
 
-/// The same of the key in `rax`.
+/// Goes to `fail` unless the map has the immediate key in `rax`; its number, from 1 on, is in `rcx` otherwise.
 pub(super) fn find_key(c: &mut Compiler<'_>, fail: DynamicLabel) {
     let next = c.new_label();
     dynasm!(c.a
@@ -194,7 +194,7 @@ fn new_map(c: &mut Compiler<'_>, pc: CodeAddress, i: read::PutMapAssoc, keys: Ra
     store(c, i.dst(), RAX);
 }
 
-/// Goes to `other` unless so many words are free behind the address in `rax`.
+/// Goes to `other` unless `words` words are free behind the address in `rax`.
 fn room(c: &mut Compiler<'_>, words: usize, other: DynamicLabel) {
     let bytes = 8 * (words + RESERVED_WORDS) as i32;
     dynasm!(c.a; .arch x64; add rax, bytes; cmp rax, rsp; ja =>other);

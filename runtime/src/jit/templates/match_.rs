@@ -312,7 +312,7 @@ impl Match {
         }
     }
 
-    /// Compares where so many bits more end with where the context does.
+    /// Compares where `bits` bits more end with where the context does.
     fn compare_end(&self, c: &mut Compiler<'_>, bits: i32) {
         match self.taken + bits {
             0 => dynasm!(c.a; .arch x64; cmp r8, [BYTE rdx + END as i8]),
@@ -417,7 +417,7 @@ impl Match {
         self.take_apart(c, parts, u64::BITS);
     }
 
-    /// Takes the bits in `rax` apart, the first of which has so many bits behind it, itself among them.
+    /// Takes the bits in `rax` apart. `behind`: the bits from the first of them on.
     fn take_apart(&mut self, c: &mut Compiler<'_>, parts: &[(u32, Taken)], mut behind: u32) {
         let (fail, other) = self.ways;
         for (bits, taken) in parts {
@@ -466,7 +466,7 @@ fn sum(parts: &[(u32, Taken)]) -> u32 {
 /// Bits of a small integer's tag.
 const TAG_BITS: u32 = u64::BITS - tag::SMALL_BITS;
 
-/// Compares the number of 8, 16 or 32 bits so many bytes from `r11` with this one.
+/// Compares the number of 8, 16 or 32 bits that is `at` bytes from `r11` with this one.
 fn are_equal(c: &mut Compiler<'_>, at: i32, bits: u32, value: u64) {
     match bits {
         8 => dynasm!(c.a; .arch x64; cmp BYTE [r11 + at], value as i8),
@@ -478,7 +478,7 @@ fn are_equal(c: &mut Compiler<'_>, at: i32, bits: u32, value: u64) {
     }
 }
 
-/// Makes a small integer of 8, 16 or 32 bits so many bytes from `r11`.
+/// Makes a small integer of the 8, 16 or 32 bits that are `at` bytes from `r11`.
 fn load_integer(
     c: &mut Compiler<'_>,
     to: u8,
@@ -505,8 +505,9 @@ fn load_integer(
     dynasm!(c.a; .arch x64; shl Rq(to), TAG_BITS as i8; or Rq(to), BYTE tag::SMALL as i8);
 }
 
-/// Loads up to 8 bytes so many bytes from `r11` into `rax`, the first ones as the highest, where so many bytes may be
-/// loaded that are before and behind them. Gives how many bits are below them then. Above them may be anything.
+/// Loads up to 8 bytes, `at` bytes from `r11`, into `rax`, the first ones as the highest. `before` and `behind` are how
+/// many bytes may be loaded that are before and behind them. Gives how many bits are below them then. Above them may be
+/// anything.
 fn load_bytes(c: &mut Compiler<'_>, at: i32, bytes: i32, (before, behind): (i32, i32)) -> u32 {
     let window = if bytes > 4 { 8 } else { 4 };
     let rest = window - bytes;
@@ -541,7 +542,7 @@ fn load_bytes(c: &mut Compiler<'_>, at: i32, bytes: i32, (before, behind): (i32,
     0
 }
 
-/// Makes an integer of so many bits of `rax`, which have `behind` bits behind them; or it is the helper's.
+/// Makes an integer of bits of `rax`, which have `behind` bits behind them; or it is the helper's.
 fn integer(
     c: &mut Compiler<'_>,
     to: u8,
@@ -564,8 +565,8 @@ fn integer(
     dynasm!(c.a; .arch x64; or Rq(to), BYTE tag::SMALL as i8);
 }
 
-/// Copies so many bits of `rax`, which have `behind` bits behind them, to a machine register, with `room` for a tag below
-/// them, which has anything in it.
+/// Copies `bits` bits of `rax`, which have `behind` bits behind them, to a machine register, with `room` for a tag
+/// below them, which has anything in it.
 fn field(c: &mut Compiler<'_>, to: u8, (behind, bits): (u32, u32), is_signed: bool, room: u32) {
     let (above, rest) = (64 - behind - bits, 64 - bits - room);
     dynasm!(c.a; .arch x64; mov Rq(to), rax);
@@ -579,7 +580,7 @@ fn field(c: &mut Compiler<'_>, to: u8, (behind, bits): (u32, u32), is_signed: bo
     }
 }
 
-/// Turns the bytes of so many bits in a machine register round.
+/// Turns the bytes of `bits` bits in a machine register round.
 fn swap(c: &mut Compiler<'_>, to: u8, bits: u32, is_signed: bool) {
     dynasm!(c.a; .arch x64; bswap Rq(to));
     match (is_signed, 64 - bits) {

@@ -140,7 +140,7 @@ pub(super) fn test_arity(c: &mut Compiler<'_>, _pc: CodeAddress, i: read::TestAr
     dynasm!(c.a; .arch x64; cmp QWORD [BYTE rdx - BOXED as i8], header; jne =>fail);
 }
 
-/// Goes to `fail` unless the term in `rdx` is a tuple of so many elements.
+/// Goes to `fail` unless the term in `rdx` is a tuple of `arity` elements.
 fn is_tuple_of(c: &mut Compiler<'_>, arity: usize, fail: DynamicLabel) {
     is_boxed(c, fail);
     let header = tag::make_header(arity, tag::ARITYVAL) as i32;

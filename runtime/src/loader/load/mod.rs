@@ -97,7 +97,7 @@ pub fn prepare(file: &[u8]) -> Result<Arc<Module>, LoadError> {
     prepare_module(decode(file)?)
 }
 
-/// The same of a module that ERTS has built in, stripped of its lines: stack traces tell none.
+/// As [`prepare`], for a module that ERTS has built in, stripped of its lines: stack traces tell none.
 ///
 /// # Errors
 /// As [`prepare`].

@@ -3,8 +3,8 @@
 //! A call is one access: to the names of files, to the contents of one, or to both. It takes its turn on the scheduler of
 //! its process, before it leaves for a dirty one. Until it has ended, whoever is not to see it half done sleeps.
 //!
-//! Devices and pipes are not ordered: who opens a pipe waits for whoever opens its other end, which may be a process of the
-//! run.
+//! Devices and pipes are not ordered: to open a pipe waits until its other end is opened, perhaps by another process of
+//! the run.
 
 use std::any::Any;
 use std::ffi::CString;

@@ -158,7 +158,7 @@ impl Inet {
         Ok([0, 0, 0, family, 0, 0, 0, *kind].to_vec())
     }
 
-    /// An address that is to be told from now on; nothing where the true one is.
+    /// The address to answer from now on; `None` for the true one.
     fn to_be_told(&self, data: &[u8]) -> Result<Option<Address>, Refusal> {
         match data {
             [] => Ok(None),
@@ -218,7 +218,7 @@ fn encoded(told: &Address) -> Result<Vec<u8>, Errno> {
     address::encode(told).ok_or(Errno::INVAL)
 }
 
-/// The address that is to be told, or the true one.
+/// The address that was set as the answer, or the true one.
 fn told(fixed: Option<&Address>, of: impl FnOnce() -> Result<Address, Errno>) -> Answer {
     Ok(match fixed {
         Some(fixed) => encoded(fixed)?,

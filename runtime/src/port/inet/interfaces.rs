@@ -72,7 +72,7 @@ pub(super) fn names() -> Result<Vec<u8>, Errno> {
 pub(super) fn addresses() -> Result<Vec<u8>, Errno> {
     let mut answer = Vec::new();
     for interface in all()? {
-        // A name is a text of bytes, which is told in UTF-8.
+        // A name is a text of bytes; the answer has it in UTF-8.
         let name: String = interface
             .name
             .iter()

@@ -63,7 +63,7 @@ pub(super) fn tell_failed(port: &Context<'_>, waiting: &Waiting, reason: Atom) {
 }
 
 impl Inet {
-    /// Answers who waits, if somebody does, with what `answer` builds.
+    /// Answers the waiting process, if there is one, with what `answer` builds.
     pub(super) fn answer(
         &mut self,
         port: &Context<'_>,

@@ -9,6 +9,7 @@ mod address;
 mod control;
 mod interfaces;
 mod messages;
+pub(super) mod names;
 mod options;
 mod request;
 mod statistics;
@@ -31,7 +32,7 @@ use crate::term::{Atom, Pid};
 use options::Settings;
 use statistics::Statistics;
 
-/// What a socket is, as `getstatus` tells it. Source: `INET_F_OPEN` and those behind it.
+/// What a socket is, in the bits that `getstatus` answers. Source: `INET_F_OPEN` and those behind it.
 mod status {
     pub(super) const CLOSED: u32 = 0;
     pub(super) const OPEN: u32 = 0x1;
@@ -48,7 +49,7 @@ mod status {
 struct Waiting {
     number: u16,
     caller: Pid,
-    /// The port hears when it exits.
+    /// Set where the port learns of its exit.
     monitor: Option<RefNumbers>,
 }
 
@@ -75,14 +76,14 @@ struct Inet {
     waiting: Option<Waiting>,
     /// Of [`Waiting::number`].
     last_number: u16,
-    /// Who has sent, until it is answered.
+    /// The process that has sent, until it is answered.
     sender: Option<Sender>,
     /// Where a datagram goes that names no other place.
     remote: Option<Address>,
     /// What `sockname` and `peername` are to answer.
     told_name: Option<Address>,
     told_peer: Option<Address>,
-    /// `ignorefd`: somebody else works with the descriptor, and what was watched then.
+    /// `ignorefd`: something else works with the descriptor; what was watched before.
     ignored: Option<Vec<Interest>>,
 }
 
@@ -173,7 +174,7 @@ impl Inet {
         }
     }
 
-    /// A number for the next message, and whom it is for.
+    /// The number of the next message, with the process that gets it.
     fn next_waiting(&mut self, caller: Pid, monitor: Option<RefNumbers>) -> Waiting {
         self.last_number = self.last_number.wrapping_add(1);
         Waiting {
@@ -183,7 +184,7 @@ impl Inet {
         }
     }
 
-    /// Notes that `caller` waits: the number of its message. `None` where somebody waits already.
+    /// Notes that `caller` waits: the number of its message. `None` where another process waits already.
     fn wait(&mut self, caller: Pid, monitor: Option<RefNumbers>) -> Option<u16> {
         if self.waiting.is_some() {
             return None;

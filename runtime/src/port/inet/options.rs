@@ -12,13 +12,13 @@ use crate::value::packet::Type;
 /// Who gets what is received, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Active {
-    /// Whoever asks for it.
+    /// A process that asks for it.
     Passive,
     /// The owner, as it comes.
     Always,
     /// The owner, the next packet.
     Once,
-    /// The owner, the next packets: so many.
+    /// The owner, a number of packets.
     Times,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Settings {
     /// Bytes that wait to be sent at which senders wait, and at which they go on.
     pub(super) high: usize,
     pub(super) low: usize,
-    /// The same of commands that wait for the port. They never do.
+    /// The limits of commands that wait for the port. They never do.
     queue_high: i32,
     queue_low: i32,
     /// In milliseconds; `u32::MAX` for ever.
@@ -163,7 +163,7 @@ enum Kind {
     System {
         level: i32,
         name: i32,
-        /// That it cannot be set is told.
+        /// A refusal of the system is reported.
         tells: bool,
     },
     Linger,
@@ -236,7 +236,7 @@ const OPTIONS: &[(u8, Kind)] = &[
     (15, Kind::Membership { joins: false }),
     (16, told(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)),
     (17, system(libc::SOL_SOCKET, libc::SO_REUSEPORT)),
-    // On Linux the system shares out the load among those who use the same port.
+    // On Linux the system shares out the load among sockets with the same port.
     (18, system(libc::SOL_SOCKET, libc::SO_REUSEPORT)),
     (19, Kind::Driver(Own::ExclusiveAddress)),
     (20, Kind::Driver(Own::Buffer)),

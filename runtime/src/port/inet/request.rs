@@ -121,7 +121,7 @@ pub(super) fn take_u32(bytes: &[u8]) -> Result<(u32, &[u8]), Errno> {
     Ok((u32::from_be_bytes(*number), rest))
 }
 
-/// The same of a number of two bytes.
+/// The number of two bytes at the start of some bytes, in network byte order, and what is behind it.
 ///
 /// # Errors
 /// There are too few.

@@ -73,7 +73,9 @@ mod tests {
     #[test]
     fn packets_are_counted_in_each_direction() {
         let mut statistics = Statistics::default();
-        [10, 20, 60].map(|bytes| statistics.count_received(bytes));
+        for bytes in [10, 20, 60] {
+            statistics.count_received(bytes);
+        }
         statistics.count_sent(7);
         let number = |code| {
             let answer = statistics.answer(&[code], 9).expect("it is one");

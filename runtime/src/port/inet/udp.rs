@@ -186,7 +186,7 @@ impl Udp {
         })
     }
 
-    /// Receives and delivers; whether it was what somebody has waited for.
+    /// Receives and delivers; whether a process has waited for that.
     fn read(&mut self, port: &mut Context<'_>) -> bool {
         for _ in 0..self.0.settings.read_packets {
             let datagram = match self.take() {

@@ -90,7 +90,7 @@ mod tests {
         walked_of(queue, save, usize::MAX)
     }
 
-    /// The same where only so many slots may be walked over.
+    /// As [`walked`], where a walk may go over `count` slots at most.
     fn walked_of(queue: &mut Queue, save: usize, count: usize) -> (usize, bool) {
         queue.set_save(save);
         queue.walk(count);

@@ -1,22 +1,23 @@
 //! The order in which processes access what they share: tables, names, arrays of atomics.
 //!
-//! Each process numbers its accesses, from 1. A recorder is told of an access only what does not follow from all else:
-//! that it comes *after* an access of another process ([`OrderEvent::After`]). A replay makes an access when the accesses are
-//! made after which it comes, and needs to know of no object for that.
+//! Each process numbers its accesses, from 1. Of an access, only what does not follow from all else is recorded: that
+//! it comes *after* an access of another process ([`OrderEvent::After`]). A replay makes an access when the accesses
+//! are made after which it comes, and needs to know of no object for that.
 //!
-//! An [`Object`] knows who comes to it. While one process alone does, it is the *owner*: its accesses cost a comparison,
-//! and nothing is told of them. When another one comes, it comes after all that the owner has accessed so far, whatever
-//! that was. A read by another process ends the ownership: from then on there are readers, each of which comes after the
-//! last write. The next write comes after all that its readers have accessed so far, and the writer is the owner.
+//! An [`Object`] knows the processes that access it. While one process alone does, it is the *owner*: its accesses cost
+//! a comparison, and nothing is recorded of them. When another one comes, it comes after all that the owner has
+//! accessed so far, whatever that was. A read by another process ends the ownership: from then on there are readers,
+//! each of which comes after the last write. The next write comes after all that its readers have accessed so far, and
+//! the writer is the owner.
 //!
 //! Why this is exact: an access is *made* when its process counts it, which it does while it holds the lock of the object.
 //!
-//! - Two accesses to an object, one of them a write, are ordered in what is told as they were by the lock. The later one
-//!   is made by the same process, or by one that has been told to come after the earlier one, or that has come after a
-//!   later access of its process already ([`AccessClock::note_predecessor`] leaves only these out); or a third process's access stands
-//!   between them, and the same is true of both steps.
-//! - A replay never waits in a circle. An access is told to come after accesses that had been made before it was made
-//!   itself: of each pair that is told, the first was made earlier.
+//! - Two accesses to an object, one of them a write, have the order in the recording that they had by the lock. The
+//!   later one is made by the same process, or by one of which it is recorded that it comes after the earlier one, or
+//!   that has come after a later access of its process already ([`AccessClock::note_predecessor`] leaves only these
+//!   out); or a third process's access stands between them, and the same is true of both steps.
+//! - A replay never waits in a circle. An access is recorded to come after accesses that had been made before it was
+//!   made itself: of each pair that is recorded, the first was made earlier.
 //!
 //! The caller holds the lock that guards the object, for the access: a write alone, a read at most together with reads.
 
@@ -55,7 +56,7 @@ pub(crate) enum Shared {
     Counters,
     /// Whether a process has ended, in a run of an exploration.
     Process,
-    /// The same of nobody.
+    /// A process that was looked for, and that nobody is.
     Nobody,
     /// Whether a timer has gone off.
     Timer,
@@ -63,7 +64,7 @@ pub(crate) enum Shared {
     Named,
     /// Whether a process traps exits, in a run of an exploration.
     Trapping,
-    /// Whether a process is alive, as who asks for that sees it.
+    /// Whether a process is alive, for those that ask.
     Alive,
     /// The link of two processes, in a run of an exploration.
     Link,
@@ -124,7 +125,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 struct Known {
     /// The last write, where there is no owner: its process, and how many accesses that one had made by then.
     wrote: Option<(Pid, u64)>,
-    /// The owner, or who has read since the last write, the last writer among them.
+    /// The owner; or the processes that have read since the last write, and the last writer.
     all: Vec<Accessor>,
 }
 
@@ -223,7 +224,7 @@ pub(crate) struct OrderedLock {
     object: Object,
 }
 
-/// A turn, for as long as this is held; nothing where nobody asks for the order.
+/// A turn, for as long as this is held; `None` where nobody asks for the order.
 pub(crate) type OrderedGuard<'a> = Option<MutexGuard<'a, ()>>;
 
 impl OrderedLock {
@@ -292,7 +293,7 @@ type HappensAfter = SmallVec<[(Pid, u64); 2]>;
 /// What a process has accessed.
 pub(in crate::process) struct AccessClock {
     own: Accessor,
-    /// Its accesses up to this one have been told.
+    /// Its accesses up to this one are recorded.
     told: u64,
     /// The sets of readers that it is in, each at the place that its number gives.
     readers: [u64; KEPT],
@@ -319,7 +320,7 @@ impl AccessClock {
         self.readers[readers as usize % KEPT] = readers;
     }
 
-    /// Notes that the next access comes after this one. Returns what is to be recorded of it: nothing where it follows from
+    /// Notes that the next access comes after this one. Returns what is to be recorded of it; `None` where it follows from
     /// earlier notes.
     fn note_predecessor(&mut self, of: Pid, number: u64) -> Option<(Pid, u64)> {
         if of == self.own.pid || number == 0 {
@@ -349,7 +350,7 @@ impl AccessClock {
         self.own.made.store(number, Ordering::Release);
     }
 
-    /// Its accesses that have not been told.
+    /// How many of its accesses are not recorded yet.
     fn since(&self) -> u64 {
         self.own.made().saturating_sub(self.told)
     }
@@ -361,7 +362,7 @@ impl order::OrderState {
             .get_or_insert_with(|| Box::new(AccessClock::new(pid)))
     }
 
-    /// Tells of accesses that nothing was told of: the process ends.
+    /// Records accesses of which nothing has been recorded: the process ends.
     pub(in crate::process) fn tell_accesses(&mut self, pid: Pid) {
         if self.made.as_ref().is_some_and(|made| made.since() > 0) {
             self.tell_accesses_so_far(pid);
@@ -392,7 +393,7 @@ impl Process {
         self.accesses_in_order(&[touch])
     }
 
-    /// The same of several objects, as one access.
+    /// As [`Process::accesses`], for one access of several objects.
     ///
     /// # Errors
     /// As [`Process::accesses`].
@@ -443,7 +444,7 @@ impl Process {
         }
     }
 
-    /// The same of an access to what others have accessed, or nobody.
+    /// As [`Process::record_access`], where others have accessed an object, or nobody has.
     #[cold]
     fn record_change(&self, mut own: RefMut<'_, order::OrderState>, touches: &[Touch<'_>]) {
         let pid = self.pid();
@@ -459,7 +460,7 @@ impl Process {
         own.accesses(pid).makes_next();
     }
 
-    /// Tells of its access of this number all that nobody needs to know who follows it, where that is asked for.
+    /// Records of its access of this number what a replay does not need, such as the object, where that is asked for.
     fn tell_access(&self, number: u64, touches: &[Touch<'_>]) {
         if self.tells_access() {
             for touch in touches {
@@ -473,7 +474,7 @@ impl Process {
     }
 }
 
-/// Any order of accesses is told so that a replay of what was told has the same one, as far as anybody can see.
+/// Any order of accesses is recorded so that a replay of the record has the same one, as far as anybody can see.
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -489,7 +490,7 @@ mod tests {
     /// What an access sees: how often its object had been written.
     type Seen = u64;
 
-    /// A process of the test: what it is to access, and what was told of it.
+    /// A process of the test: what it is to access, and what was recorded of it.
     struct One {
         wanted: Vec<Wanted>,
         after: Vec<Vec<(usize, u64)>>,
@@ -511,7 +512,7 @@ mod tests {
         written[object]
     }
 
-    /// Who goes on next, of those that may.
+    /// Chooses the next process among those that may go on.
     fn choose(may: &[usize], choice: usize) -> usize {
         may[choice % may.len()]
     }

@@ -1,5 +1,5 @@
-//! The answers that native functions take from outside of a process or from chance: a recorder is told of them, and a
-//! replay gives them again.
+//! The answers that native functions take from outside of a process or from chance: they are recorded, and a replay
+//! gives them again.
 //!
 //! Which function gives what is in its row (`code/bif.rs`), and the row calls what is here.
 
@@ -22,9 +22,9 @@ pub(crate) static WRITTEN: Hook<Written> = Hook::new("terms as bytes");
 
 /// The functions of [`WRITTEN`].
 pub(crate) struct Written {
-    /// Nothing where the term is too large.
+    /// `None` where the term is too large.
     pub(crate) write: fn(Term<'_>) -> Option<Vec<u8>>,
-    /// Nothing where the bytes are no term.
+    /// `None` where the bytes are no term.
     pub(crate) read: for<'p> fn(&'p Process, &[u8]) -> Option<Term<'p>>,
 }
 
@@ -111,7 +111,7 @@ struct Rests<'p> {
 
 work! { struct Rests { answer; } }
 
-/// The same of one that is called on a dirty scheduler: what it gives is beside the heap.
+/// As [`replay_or_call`], for a function that is called on a dirty scheduler: its answer is beside the heap.
 ///
 /// # Errors
 /// Those of `call`, which are no answers; or it is to be called again.
@@ -138,7 +138,8 @@ pub(crate) fn given_away<'p>(
     }
 }
 
-/// The same of a function that does something outside: it is called in a replay, too, and gives the recorded answer.
+/// As [`replay_or_call`], for a function that does something outside: it is called in a replay, too, and gives the
+/// recorded answer.
 ///
 /// # Errors
 /// Those of `call`, where there is no recorded answer, and its words to the loop that runs the process.
@@ -228,7 +229,7 @@ pub(crate) fn decided(p: &Process, native: &'static Native, call: impl FnOnce() 
     recorded_or(p, native, || Term::bool(call())) == am::true_
 }
 
-/// The same of what `of` refers to, which is recorded, too.
+/// As [`decided`], where what `of` refers to is recorded as well.
 pub(crate) fn decided_of(
     p: &Process,
     native: &'static Native,
@@ -281,7 +282,8 @@ fn recorded_or<'p>(
     answer
 }
 
-/// The same of a function that reads from `file`: it is called in a replay, too, and what it gives has to be the same.
+/// As [`replay_or_call`], for a function that reads from `file`: it is called in a replay, too, and what it gives has
+/// to be the same.
 ///
 /// # Errors
 /// Those of `call`.
@@ -353,7 +355,7 @@ pub(crate) fn numbered<E>(
     Ok(())
 }
 
-/// The same of a function that has the process to itself: see [`given`].
+/// As [`replay_or_call`], for a function that has the process to itself.
 #[inline]
 pub(crate) fn given_alone(
     p: &mut Process,
@@ -409,7 +411,8 @@ fn told_again(
 }
 
 impl Process {
-    /// The answer that it was given here in the recorded run, if it was; it is told again.
+    /// The answer that it was given here in the recorded run, if there was one. A replay that is recorded records it
+    /// again.
     fn recorded_answer(&self, native: &'static Native) -> Option<Term<'_>> {
         let recorded = is_followed().then(|| self.take_answer(native)).flatten()?;
         if is_recorded() {
@@ -418,7 +421,7 @@ impl Process {
         Some(recorded)
     }
 
-    /// The same, for others to send to it.
+    /// As [`Process::recorded_answer`], outside of its heap, for others to send to it.
     fn recorded_message(&self, native: &'static Native) -> Option<Message> {
         if !is_followed() {
             return None;

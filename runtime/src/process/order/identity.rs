@@ -35,7 +35,7 @@ fn next() -> Option<Maker> {
     Some(maker)
 }
 
-/// Which of the references and integers of its process one with these numbers is, from 1; nothing where no process has
+/// Which of the references and integers of its process one with these numbers is, from 1; `None` where no process has
 /// made it, or it has made too many.
 pub(in crate::process) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
     let is_of_process = order::is_asked() && high & BY_PROCESS != 0;

@@ -1,5 +1,5 @@
-//! The order of what processes do to each other: spawns, sendings, deliveries, receives. A recorder is told of each step
-//! ([`OrderEvent`]).
+//! The order of what processes do to each other: spawns, sendings, deliveries, receives. Each step is an [`OrderEvent`]
+//! for the recorder.
 //!
 //! - `mode`: whether the order of a run is recorded, followed or explored;
 //! - [`access`]: accesses to what processes share, which come one after another;
@@ -126,7 +126,7 @@ impl Source {
     }
 }
 
-/// What a recorder is told of a process, in the order of its steps.
+/// A step of a process, as the recorder gets it, in the order of its steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrderEvent {
     Spawn(Pid),
@@ -156,23 +156,24 @@ pub(crate) enum OrderEvent {
         module: Atom,
         misses: u64,
     },
-    /// A native function gives it an integer, so much more than the last one.
+    /// A native function gives it an integer that is greater by `difference` than the last one.
     Answer {
         native: &'static answer::Native,
         difference: u64,
     },
-    /// A native function gives it a term of so many bytes.
+    /// A native function gives it a term, whose `length` bytes follow.
     AnswerTerm {
         native: &'static answer::Native,
         length: usize,
     },
-    /// What is delivered next comes from outside: a term of so many bytes.
+    /// What is delivered next comes from outside: a term, whose `length` bytes follow.
     Content {
         length: usize,
     },
     /// Bytes of a term.
     Bytes([u64; 4]),
-    /// An access to what processes share, so many after the last one that was told, comes after this one.
+    /// An access to what processes share comes after this one. `since`: how many accesses since the last one that was
+    /// recorded.
     After {
         of: Pid,
         number: u64,
@@ -198,7 +199,7 @@ pub(crate) enum OrderEvent {
     Exit,
 }
 
-/// What is told of a process with the places of its steps, and is none.
+/// What is recorded with the places of steps, and is no step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Annotation {
     /// It sends such a signal to this process.
@@ -228,7 +229,7 @@ pub(crate) enum Step {
     Timeout,
     /// It calls a function that is not there, of this module.
     Miss(Atom),
-    /// It makes a module's code the current one, which has been missed so often.
+    /// It makes a module's code the current one; calls have missed the module `misses` times before.
     Load { module: Atom, misses: u64 },
     /// It ends.
     Exit,
@@ -272,9 +273,9 @@ const REPLIED_MAX: usize = 64;
 pub(crate) struct OrderState {
     /// Its sendings so far.
     sent: u32,
-    /// Those of them that have not been told.
+    /// Those of them that are not recorded yet.
     untold: u32,
-    /// The message at the end of its queue, delivered after those sendings, that has not been told either: if it is
+    /// The message at the end of its queue, delivered after those sendings, that is not recorded yet either: if it is
     /// taken next, one record says both.
     fresh: Option<Sending>,
     /// What its last record tells, if that is a message that it took as it came.
@@ -324,7 +325,7 @@ impl OrderState {
         }
     }
 
-    /// A message gets to the end of its queue: whether it is told of when the next thing is.
+    /// A message gets to the end of its queue: whether its record can wait for the next one.
     #[inline(always)]
     fn keeps(&mut self, sending: Sending) -> bool {
         let is_kept = self.fresh.is_none();
@@ -410,7 +411,7 @@ impl Process {
         self.order.get().map_or(0, |own| own.borrow().named)
     }
 
-    /// It has made so many.
+    /// Sets how many references and unique integers it has made.
     pub(in crate::process) fn set_names_made(&self, made: u64) {
         if made != self.names_made() {
             self.own_order().named = made;
@@ -501,7 +502,8 @@ impl Process {
         is_sited()
     }
 
-    /// Where it is in its code, before an access, where that is told; whether it is told what the access is to.
+    /// Records where it is in its code, before an access, if sites are recorded; whether what the access is to is
+    /// recorded, too.
     pub(in crate::process) fn tells_access(&self) -> bool {
         if explore::is_on() {
             self.tell_untold();
@@ -509,21 +511,21 @@ impl Process {
         self.record_site() || explore::is_on()
     }
 
-    /// It sends a signal other than a message, where that is told.
+    /// Records a signal other than a message that it sends, if sites are recorded.
     pub(in crate::process) fn tells_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.record_site() {
             self.record_annotation(Annotation::Signal(kind, to));
         }
     }
 
-    /// The same of an exit signal.
+    /// Records an exit signal that it sends, if sites are recorded.
     pub(in crate::process) fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
         if is_sited() {
             self.tells_signal(signal.kind(), to);
         }
     }
 
-    /// It is about to trap exits, or to cease to, where that is told.
+    /// Records that it is about to trap exits, or to cease to, if sites are recorded.
     pub(crate) fn tells_traps(&self, traps: bool) {
         if traps != self.flags.get().trap_exit && self.record_site() {
             self.record_annotation(Annotation::Traps(traps));

@@ -7,11 +7,11 @@ use super::explore;
 /// What is asked for of all processes: [`RECORDED`], [`SITED`], [`FOLLOWED`].
 static ASKED: AtomicU8 = AtomicU8::new(0);
 
-/// Steps are told.
+/// Steps are recorded.
 pub(crate) const RECORDED: u8 = 1;
 /// Steps are those of a recorded run.
 pub(crate) const FOLLOWED: u8 = 2;
-/// Steps that are told have a place in the code, which is told before.
+/// A step has a place in the code, which is recorded before it.
 pub(crate) const SITED: u8 = 4;
 
 /// Nothing is followed any more, and nothing is recorded: a shell looks at a stopped replay.
@@ -42,7 +42,7 @@ pub(crate) fn is_sited() -> bool {
     ASKED.load(Ordering::Relaxed) & SITED != 0
 }
 
-/// Whether receives try other messages than the recorded ones: a run is followed, and places in the code are told.
+/// Whether receives try other messages than the recorded ones: a run is followed, and places in the code are recorded.
 pub(crate) fn tries_others() -> bool {
     let both = SITED | FOLLOWED;
     ASKED.load(Ordering::Relaxed) & both == both

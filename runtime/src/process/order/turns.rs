@@ -52,7 +52,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Something is told to a process.
+    /// It sends something to a process.
     pub(in crate::process) fn to(pid: Pid) -> Step {
         Step {
             touches: smallvec![mailbox(pid)],
@@ -72,7 +72,7 @@ impl Step {
     }
 }
 
-/// What a process is told. Words of pids are odd, other than addresses.
+/// The mailbox of a process. Its number is odd, as no address is.
 fn mailbox(pid: Pid) -> Touch {
     Touch {
         what: pid.0 << 1 | 1,
@@ -165,7 +165,7 @@ impl Process {
         }
     }
 
-    /// The same where what it tells goes with an access: one step.
+    /// As [`Process::wait_for_turn`], where the step has an access as well.
     ///
     /// # Errors
     /// As [`Process::wait_for_turn`], and those of the access.
@@ -183,7 +183,8 @@ impl Process {
         access()
     }
 
-    /// The same before it sends to whoever has this name: one step, which looks for the name, too.
+    /// As [`Process::wait_for_turn`], before it sends to the process of this name: one step, which looks for the name,
+    /// too.
     ///
     /// # Errors
     /// As [`Process::wait_for_turn`].
@@ -200,7 +201,7 @@ impl Process {
         Ok(())
     }
 
-    /// The same before it accesses what processes share.
+    /// As [`Process::wait_for_turn`], before it accesses what processes share.
     #[inline]
     pub(in crate::process) fn takes_turn_of(
         &self,
@@ -244,7 +245,7 @@ impl Process {
         are_given() && !self.is_flushing() && waits(self, step)
     }
 
-    /// Whether it has to wait for its turn before it ends: who is linked to it, or monitors it, is told.
+    /// Whether it has to wait for its turn before it ends: linked processes and monitors hear of the end.
     pub(crate) fn must_wait_before_exit(&self) -> bool {
         let step = || {
             let mut touches: Touches = smallvec![mailbox(self.pid())];

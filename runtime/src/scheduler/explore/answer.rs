@@ -128,7 +128,7 @@ fn tell_rest() -> (Option<String>, Vec<u64>) {
     (most.map(|(_, waiting)| waiting.line), refuse)
 }
 
-/// Who was to be told of whose end.
+/// The monitors and links of the run.
 fn watches(kept: &explore::Kept) -> Vec<Watch<u64>> {
     let fails = |pid: Pid| kept.exits.iter().any(|(failed, _)| *failed == pid);
     let watch = |watch: &explore::Watch| Watch {
@@ -194,7 +194,7 @@ fn ended(kept: &explore::Kept) -> Vec<Ended> {
     ended.collect()
 }
 
-/// The accesses of a run. Those steps count that are told.
+/// The accesses of a run, each with how many recorded steps come before it.
 fn accesses(kept: &explore::Kept) -> Vec<SharedAccess> {
     let all = kept.accesses.iter();
     all.map(|(records, pid, how, object, part)| SharedAccess {

@@ -15,8 +15,8 @@ pub fn phash2(term: Term<'_>) -> u32 {
     walker.hash.value()
 }
 
-/// The same of a term that is so short that it makes fewer steps than [`BRIEF_STEPS`], without a stack of its own; `None`
-/// of others.
+/// As [`phash2`], for a term that is so short that it makes fewer steps than [`BRIEF_STEPS`], without a stack of its
+/// own; `None` for others.
 #[must_use]
 pub(crate) fn brief_phash2(term: Term<'_>) -> Option<u32> {
     let (mut hash, mut steps) = (Hash2::new(), BRIEF_STEPS - 1);

@@ -75,7 +75,7 @@ pub(super) fn measure(
     Ok(false)
 }
 
-/// The same where one meter is all that is wanted.
+/// As [`measure`], where one meter is all that is wanted.
 #[inline]
 fn measure_alone(
     p: &mut Process,

@@ -60,7 +60,7 @@ pub(in crate::trace) fn ordered_again(pid: Pid, again: &mut Option<Growing>) -> 
     recorder().is_some_and(|recorder| recorder.again(pid, again))
 }
 
-/// A scheduler has slept, or run for a while: what it records from now on is told of by records of its own.
+/// A scheduler has slept, or run for a while: records that grow end here, and new ones begin.
 pub(crate) fn time_passes() {
     if !order::is_asked() {
         return;

@@ -104,7 +104,7 @@ impl<'h> Merge<'h> {
         self.visited
     }
 
-    /// Goes on until more than so many nodes are visited in all; the map when it is whole.
+    /// Goes on until more than `visited` nodes are visited in all; the map when it is whole.
     pub(crate) fn run(&mut self, heap: &'h Heap, visited: usize) -> Option<Term<'h>> {
         while self.visited <= visited {
             if let Some(map) = self.step(heap) {

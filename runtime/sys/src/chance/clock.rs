@@ -36,7 +36,7 @@ pub fn monotonic_ns() -> u64 {
     }
 }
 
-/// The same, for a program that looks at the clock.
+/// As [`monotonic_ns`], for a program that looks at the clock.
 #[inline]
 pub fn look_ns() -> u64 {
     match form() {

@@ -45,7 +45,7 @@ impl Moment {
     }
 }
 
-/// What a program is told of one file.
+/// The times of one file as programs see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     /// The disk's time of the last change: what is known holds as long as it is this.
@@ -70,7 +70,7 @@ impl Times {
         }
     }
 
-    /// Puts the times that a program is told into `stat`, of the file `id`.
+    /// Puts the times that a program sees into `stat`, of the file `id`.
     pub(super) fn tell(&mut self, id: Id, stat: &mut Stat, moment: Moment) {
         let stamp_ns = stamp_ns(stat);
         let known = self.known.get(&id).copied();

@@ -13,13 +13,13 @@ use super::clock::{self, VIRTUAL_SYSTEM_NS};
 use super::file_times::{Id, Moment, Times, stored};
 use super::form;
 
-/// What a folder's own size is told to be: how much room it takes on a disk is its history.
+/// The size that programs see of a folder: how much room it takes on a disk is its history.
 const FOLDER_BYTES: i64 = 4096;
 
-/// What is told of a file whose status is `stat`. In a virtual run:
+/// What programs see of a file whose status is `stat`. In a virtual run:
 ///
 /// * its times are those of `file_times`;
-/// * inodes and devices have numbers in the order in which they are told of;
+/// * inodes and devices have numbers in the order in which programs see them;
 /// * folders have one size.
 pub fn told(stat: Stat) -> Stat {
     match form() {
@@ -150,7 +150,7 @@ fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// The numbers that inodes and devices are told by.
+/// The numbers that stand for inodes and devices.
 struct Numbers {
     inodes: BTreeMap<Id, u64>,
     devices: BTreeMap<u64, u64>,

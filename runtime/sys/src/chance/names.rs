@@ -6,7 +6,8 @@ use beamline_settings::chance::Chance;
 
 use super::{form, os};
 
-/// What programs are told in every run: a number that no process of Linux has, so that nobody signals a stranger by it.
+/// The process number that programs get in every run: one that no process of Linux has, so that nobody signals a
+/// stranger by it.
 const VIRTUAL_PID: u32 = 1 << 22;
 
 /// The number of this process, for the names of files that the machine itself writes.

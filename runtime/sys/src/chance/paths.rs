@@ -1,6 +1,5 @@
-//! Translates the paths that programs are told. A virtual run, and what prepares one, has a folder whose name no other
-//! run has at the time.
-//! Programs are told the same name in every run, and it means the run's own folder wherever they use it.
+//! Translates the paths that programs see. A virtual run, and what prepares one, has a folder whose name no other run
+//! has at the time. Programs see the same name in every run, and it means the run's own folder wherever they use it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,7 +10,7 @@ use memchr::memmem;
 
 use super::form;
 
-/// What programs are told for a path, an argument or a variable that comes from outside.
+/// The form in which programs see a path, an argument or a variable that comes from outside.
 pub fn told(text: Vec<u8>) -> Vec<u8> {
     match form() {
         Chance::Live => text,
@@ -21,7 +20,7 @@ pub fn told(text: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The same, for a text.
+/// As [`told`], for a text.
 pub fn told_text(text: &str) -> String {
     String::from_utf8_lossy(&told(text.as_bytes().to_vec())).into_owned()
 }

@@ -48,7 +48,7 @@ pub enum Interest {
 }
 
 impl Interest {
-    /// The events to ask for. Errors and hang-ups are told unasked.
+    /// The events to ask for. The kernel reports errors and hang-ups unasked.
     fn events(self) -> EventFlags {
         match self {
             Interest::Read => EventFlags::IN,
@@ -503,7 +503,7 @@ mod tests {
         }
     }
 
-    /// A poller of the test's own, and who was called.
+    /// A poller of the test's own, and which of its watches were called.
     struct Test {
         poller: Arc<Poller>,
         tell: Sender<u32>,

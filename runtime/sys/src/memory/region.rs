@@ -12,13 +12,13 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bytes of a region. Who needs more than that has an allocator's free blocks.
+/// The bytes of a region. What does not fit comes from the allocator's free blocks.
 const BYTES: usize = 1 << 20;
 /// How many are made present at once: to touch one after the other costs ten times as much.
 const BYTES_AT_ONCE: usize = 96 << 10;
 
-/// Blocks begin at multiples of so many bytes, whatever they are for, as those of other allocators do: some who ask for bytes
-/// read words there.
+/// Blocks begin at multiples of this number of bytes, whatever they are for, as those of other allocators do: some
+/// callers that ask for bytes read words there.
 const ALIGNMENT: usize = 16;
 
 /// Where no memory of a process is.

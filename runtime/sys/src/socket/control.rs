@@ -1,6 +1,6 @@
 //! Control messages, which go with a message: what kind of service it had, how far it may go, descriptors.
 //!
-//! Invariant CM1: a buffer is aligned as a header of such a message, and its length is that of the headers and data in it.
+//! Invariant CN1: a buffer is aligned as a header of such a message, and its length is that of the headers and data in it.
 
 /// Bytes that there is room for.
 const MAX_BYTES: usize = 1024;
@@ -58,13 +58,13 @@ fn padded(bytes: usize) -> usize {
 
 impl Control {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: CM1: words are bytes.
+        // SAFETY: CN1: words are bytes.
         let all = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), MAX_BYTES) };
         &all[..self.length]
     }
 
     fn room(&mut self) -> &mut [u8] {
-        // SAFETY: CM1: words are bytes, of any values.
+        // SAFETY: CN1: words are bytes, of any values.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), MAX_BYTES) }
     }
 
@@ -110,7 +110,7 @@ impl Control {
         header.msg_controllen = MAX_BYTES;
     }
 
-    /// So much has been received.
+    /// Takes over how much the kernel has filled.
     pub(super) fn take_from(&mut self, header: &libc::msghdr) {
         self.length = header.msg_controllen.min(MAX_BYTES);
     }

@@ -20,7 +20,7 @@ pub(super) enum Act {
     Send(usize, u8),
     /// Takes a message of a kind, or of any.
     Take(Option<u8>),
-    /// The same, but it may time out.
+    /// As [`Act::Take`], but it may time out.
     TakeAfter(Option<u8>),
     /// Reads a key of the table that all share, or all of it.
     Read(Option<u64>),
@@ -32,7 +32,7 @@ pub(super) enum Act {
     Monitor(usize),
     /// Calls `exit/2` with a process, with a reason that ends whoever does not trap exits.
     Kill(usize),
-    /// The same with the reason `normal`, which is lost to whoever does not trap exits.
+    /// Calls `exit/2` with the reason `normal`, which is lost to a process that does not trap exits.
     Ask(usize),
     /// Links to a process, if that one has not ended: the end of each of the two ends the other one.
     Link(usize),
@@ -145,7 +145,7 @@ pub(super) struct Machine<'p> {
     watches: Vec<Watch<usize>>,
     /// How many messages have told each process of others.
     told: Vec<u32>,
-    /// Who is linked to whom.
+    /// Pairs of linked processes.
     links: BTreeSet<(usize, usize)>,
     is_trapping: Vec<bool>,
     traps: Vec<Traps<usize>>,
@@ -238,7 +238,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Who is linked to a process, and has not heard of its end.
+    /// The processes that are linked to a process, and have not heard of its end.
     fn linked_to(&self, at: usize) -> impl Iterator<Item = usize> {
         let links = self.links.iter();
         let links = links.filter(move |(one, other)| [*one, *other].contains(&at));
@@ -363,7 +363,7 @@ impl<'p> Machine<'p> {
         self.steps[at].iter().any(Step::is_exit)
     }
 
-    /// What a signal does to a process: nothing where the link was given up.
+    /// What a signal does to a process; `None` where the link was given up.
     fn does(&self, at: usize, signal: Signal) -> Option<Does> {
         match signal {
             Signal::End(of) if !self.links.contains(&link_of(at, of)) => None,
@@ -472,7 +472,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The end of a process is told, to one after the other.
+    /// A process ends: its watchers hear of it one after the other.
     fn tells_end(&mut self, at: usize, all: Vec<(usize, Item)>) {
         let all = all.into_iter().map(|(to, item)| (at, to, item));
         self.on_way.extend(all);

@@ -1,4 +1,4 @@
-//! Exit signals that end a process, or could have: where they could have come.
+//! Exit signals that end a process, or could have ended it: between which of its steps they could have come.
 //!
 //! A signal is in its receiver's queue when it has been sent. It ends a process that does not trap exits wherever that one
 //! is, and so before each of its steps; but none takes a message that was sent behind the signal.
@@ -10,24 +10,24 @@ use super::super::super::{Message, Signal, Step};
 use super::super::{EndedAt, Ends, Run};
 use super::{Alternative, Analysis, At, Turn};
 
-/// An exit signal that ends its receiver, if that one does not trap exits.
+/// An exit signal that ends its receiver, unless that one traps exits.
 pub(super) struct Kill {
     signal: Signal,
-    /// It ends whoever traps exits, too.
+    /// It ends a process that traps exits, too.
     ends_any: bool,
-    /// The access with which the receiver gives up the link: its place among the steps.
+    /// Where the receiver gives up the link: the place of that access among its steps.
     until: Option<usize>,
 }
 
-/// Which exit signals could end a process, and when.
+/// The exit signals that could end a process, and where it traps exits.
 pub(super) struct Fate {
     kills: Vec<Kill>,
-    /// Where it begins to trap exits, and ceases to: places among its steps; none where the run begins so.
+    /// Where it begins to trap exits, and ceases to: places among its steps; `None`: before the run.
     traps: Vec<(Option<usize>, bool)>,
 }
 
 impl Fate {
-    /// Of each process that such signals were sent to.
+    /// The fate of each process that such signals were sent to.
     pub(super) fn all_of(run: &Run) -> FxHashMap<usize, Fate> {
         let mut all = FxHashMap::<usize, Vec<Kill>>::default();
         let place = |at: usize, number| place_of(&run.trace.processes[at].steps, number);
@@ -81,7 +81,7 @@ fn place_of(steps: &[Step], number: u64) -> Option<usize> {
     steps.iter().position(is_it)
 }
 
-/// Whether others may see a step, so that it is not the same whether a process ends before or behind it.
+/// Whether others may see a step: an end before it and an end behind it differ.
 pub(super) fn is_visible(step: &Step) -> bool {
     match step {
         Step::Accesses(_) => true,
@@ -96,13 +96,15 @@ pub(super) fn count(steps: &[Step]) -> u32 {
 }
 
 impl Analysis<'_> {
-    /// Whether signals that end who does not trap exits came to a process that ceased to: of those, not all is turned around.
+    /// Whether signals that end processes which do not trap exits came to one that ceased to: not all orders of those
+    /// are explored.
     pub(in super::super) fn has_signals_to_who_ceased_to_trap(&self) -> bool {
         let mut fates = self.fates.values();
         fates.any(|fate| !fate.kills.is_empty() && fate.traps.iter().any(|(_, traps)| !traps))
     }
 
-    /// Where exit signals could have ended a process earlier, or others than the one that did.
+    /// The turns of ends by signals: where exit signals could have ended a process earlier, or others than the one that
+    /// did.
     pub(in super::super) fn turns_of_signals(&self, process: usize) -> Vec<Turn> {
         let mut turns = Vec::new();
         let Some(fate) = self.fates.get(&process) else {
@@ -110,7 +112,7 @@ impl Analysis<'_> {
         };
         let steps = &self.run.trace.processes[process].steps;
         let mut begin = 0;
-        // Behind the last step of a process that waits, too: what has become a message there could have ended it.
+        // Also behind the last step of a process that waits: a signal that became a message could have ended it there.
         for (step, made) in steps.iter().map(Some).chain([None]).enumerate() {
             let is_exit = made.is_some_and(Step::is_exit);
             if !made.is_none_or(is_visible) && !is_exit {
@@ -135,8 +137,8 @@ impl Analysis<'_> {
         turns
     }
 
-    /// Whether a signal could have come between two steps of a process: its cause does not depend on what is behind, it has
-    /// not come before, and none comes first.
+    /// Whether a signal could have come between two steps of a process: its cause does not depend on what is behind
+    /// them, the process does not show that it had come before, and no other signal comes first.
     fn could_come(&self, fate: &Fate, kill: &Kill, process: usize, way: (usize, usize)) -> bool {
         let Some(cause) = self.causes.of_signal(kill.signal) else {
             return false;
@@ -150,7 +152,7 @@ impl Analysis<'_> {
             && !others.any(|other| self.is_known(cause, other.signal, None))
     }
 
-    /// Whether a process that makes this step has taken what was sent with a signal, or behind it.
+    /// Whether this step shows that a signal had come: it takes what was sent behind the signal.
     fn shows(&self, process: usize, step: &Step, signal: Signal) -> bool {
         let Step::Receive(message) = step else {
             return false;
@@ -159,8 +161,8 @@ impl Analysis<'_> {
         cause.is_some_and(|cause| self.is_known(cause, signal, message.sender()))
     }
 
-    /// Whether who knew this knew that a signal had been sent. That of an end is sent to one after the other: only the one who is told
-    /// by the same process knows that it came before.
+    /// Whether a step that knew this knew that a signal had been sent. The signals of an end are sent one after the
+    /// other: only a step that took something of the ended process knows that this one was sent before.
     fn is_known(&self, known: &Known, signal: Signal, sender: Option<usize>) -> bool {
         let may_know = match signal {
             Signal::End(of) => sender == Some(of),
@@ -170,8 +172,8 @@ impl Analysis<'_> {
         signal.is_some_and(|signal| known.of(signal.process) >= signal.steps)
     }
 
-    /// Whether a receive comes too late for a message that was sent with this knowledge: a signal that was sent before would have ended
-    /// its process.
+    /// Whether a receive cannot take a message whose sender knew this: a signal was sent before it, and would have
+    /// ended the process.
     pub(super) fn is_behind_a_signal(&self, at: At, message: Message, cause: &Known) -> bool {
         let Some(fate) = self.fates.get(&at.process) else {
             return false;
@@ -186,8 +188,8 @@ impl Analysis<'_> {
         kills.any(|kill| !is_it(kill.signal) && self.is_known(cause, kill.signal, message.sender()))
     }
 
-    /// A signal ended the process in this receive: whether it had been sent for sure when the receive began. Else the time of the
-    /// receive could have run out before.
+    /// A signal ended the process in this receive: whether the signal had surely been sent when the receive began. If
+    /// not, the receive could have timed out before.
     pub(super) fn ended_at_once(&self, signal: Signal, clock: &super::Clock) -> bool {
         if let Signal::End(_) = signal {
             return false;
@@ -199,7 +201,7 @@ impl Analysis<'_> {
         known.is_some_and(|steps| *steps >= signal.steps)
     }
 
-    /// A process that a signal ended in the middle of its way could have gone on.
+    /// Whether a process that a signal ended could have gone on: it did not end in a receive.
     pub(super) fn could_go_on(&self, process: usize) -> bool {
         self.run.ended_at.get(&process) == Some(&EndedAt::Step)
     }

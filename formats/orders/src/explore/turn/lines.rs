@@ -1,4 +1,4 @@
-//! All messages to each process, also those that it did not look at.
+//! All messages to each process, also those that it never looked at.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::super::super::races::{Causes, Signals};
 use super::super::super::{Access, Message, Step, SystemMessage};
 use super::super::{Ends, ExitCall, Run, Watch};
 
-/// The messages to each process, by who sent them or whose end they tell, in their order.
+/// The messages to each process, by the process that has sent them or whose end they tell, in their order.
 pub(super) type Lines = Vec<BTreeMap<Option<usize>, Vec<Message>>>;
 
 /// All messages to each process, by their senders: those that came in the order in which they did, and then the others.
@@ -51,21 +51,22 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
         let at = line.iter().rposition(is_before).map_or(0, |at| at + 1);
         line.insert(at, message);
     }
-    // A process finds itself that another one is gone: nothing that this one has sent comes behind.
+    // A process finds by an access of its own that another one is gone: this comes behind all that the other one has
+    // sent.
     for line in lines.iter_mut().flat_map(BTreeMap::values_mut) {
         line.sort_by_key(|message| message.is_of_gone());
     }
     lines
 }
 
-/// A message of no process that would have come, and did not: its receiver had ended before, had given up the monitor, or did
-/// not look any more.
+/// A message of a monitor, a link or `exit/2` that could have come and did not: its receiver had ended before, had
+/// given up the monitor, or looked no more.
 pub(super) struct Untold {
     pub(super) to: usize,
     pub(super) told: SystemMessage,
-    /// The receive of its receiver, counted from 0, before which it must come.
+    /// Its receiver's receive, counted from 0, from which on it can be taken no more.
     pub(super) until: Option<u32>,
-    /// The call of `exit/2` that it comes of, or the access that found a process gone, if of one; else of the end of a process.
+    /// Its cause: the call of `exit/2`, or the access that found a process gone; `None`: the end of a process.
     pub(super) cause: Option<Access>,
 }
 
@@ -74,12 +75,12 @@ impl Untold {
         Message::SystemMessage(self.told)
     }
 
-    /// The call of `exit/2` that it comes of, if of one.
+    /// The call of `exit/2` that has sent it, if one has.
     pub(super) fn call(&self) -> Option<Access> {
         self.cause.filter(|_| !self.told.gone)
     }
 
-    /// The access that found a process gone of which it tells that.
+    /// The access that found the process gone, if it says that.
     pub(super) fn finds_gone(&self) -> Option<Access> {
         self.cause.filter(|_| self.told.gone)
     }
@@ -112,7 +113,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
         let came = told(run, to).filter(is_of_end).count();
-        // Of several monitors, those tell that were not given up.
+        // Where several monitors were set, the messages that came count for those that were not given up.
         limits.sort_by_key(|until| std::cmp::Reverse(until.unwrap_or(u32::MAX)));
         for until in limits.into_iter().skip(came) {
             add(to, whom, (exit, false), until, None);
@@ -139,7 +140,8 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     all
 }
 
-/// Whether a message would tell of the end of a process to which the receiver had given up its link before: then it never comes.
+/// Whether a message is of a link that its receiver had given up before the end of the other process: then it never
+/// comes.
 pub(super) fn is_unlinked(run: &Run, causes: &Causes, one: &Untold) -> bool {
     let Some(of) = one.told.of.filter(|_| one.told.exit && one.cause.is_none()) else {
         return false;
@@ -164,7 +166,7 @@ pub(super) fn is_unlinked(run: &Run, causes: &Causes, one: &Untold) -> bool {
     })
 }
 
-/// Adds what would have told processes of names that nobody has, where a signal that had come before ended them.
+/// Adds messages about names that nobody has, which processes would have got if no signal had ended them before.
 pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
     let mut next = FxHashMap::<usize, u32>::default();
     let of_nobody = causes
@@ -197,7 +199,8 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
     }
 }
 
-/// Until which receives processes were to be told of the ends of those that have ended: by exit signals, or by monitors.
+/// For each watcher of an end, and each process it watches, the receives up to which a message of that end can come: of
+/// links (`true`), or of monitors.
 fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
     let has_ended = |at: usize| run.trace.processes[at].has_ended();
@@ -216,8 +219,8 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
     pairs
 }
 
-/// Of monitors that one process has set on another, until which receive each tells, and the access that has found that one
-/// gone.
+/// Monitors of one process on another one that it found gone: the receive up to which the message can be taken, and the
+/// access that found that.
 type FoundGone = BTreeMap<(usize, usize), Vec<(Option<u32>, u64)>>;
 
 /// The monitors of processes that were gone.
@@ -232,7 +235,7 @@ fn found_gone(run: &Run) -> FoundGone {
     pairs
 }
 
-/// What a process was told by no process's message.
+/// The messages that a process got which no process has sent.
 fn told(run: &Run, process: usize) -> impl Iterator<Item = &SystemMessage> {
     let steps = run.trace.processes[process].steps.iter();
     steps.filter_map(|step| match step {

@@ -1,4 +1,4 @@
-//! Exit signals that a process may hear of too late: it has given up the link.
+//! Exit signals that may come too late, because the receiver has given up the link.
 //!
 //! Where a process gives up a link behind the end of the other one, the signal has come by then, and is a message, or it comes
 //! later, and is lost.
@@ -9,7 +9,7 @@ use super::super::super::{Message, Signal, Step};
 use super::Analysis;
 
 impl Analysis<'_> {
-    /// A process makes a step: notes whose exit signals could be lost with it.
+    /// Notes whose exit signals could be lost because of this step of a process, which gives up a link.
     pub(super) fn note_lost(&self, process: usize, step: &Step, lost: &mut FxHashSet<usize>) {
         let Step::Accesses(number) = *step else {
             return;
@@ -30,8 +30,8 @@ impl Analysis<'_> {
         lost.any(|of| self.causes.is_of_signal(process, message, Signal::End(*of)))
     }
 
-    /// Whether a process waits without a time for a signal that could have been lost: then it could have waited for ever, and
-    /// this is not turned around.
+    /// Whether a process waits without a time-out for a signal that could have been lost: then it could have waited for
+    /// ever, which is not explored.
     pub(in super::super) fn waits_for_what_could_be_lost(&self) -> bool {
         let mut processes = self.run.trace.processes.iter().enumerate();
         processes.any(|(process, made)| {

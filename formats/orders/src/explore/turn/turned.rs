@@ -1,4 +1,5 @@
-//! What a turn leads to: the log of a run that does something else there, and what is known of such a run before it is made.
+//! What a turn leads to: the prefix of a run that does something else there, and what is known of that run before it is
+//! made.
 
 use rustc_hash::FxHashSet;
 
@@ -12,7 +13,8 @@ use super::kills::count;
 use super::{Alternative, Analysis, Turn, places};
 
 impl Analysis<'_> {
-    /// What a turn leads to: where the steps end that do not depend on the receive, or on the access that came first.
+    /// Where the steps of each process end that do not depend on the receive of a turn, or on the access that came
+    /// first.
     pub(in super::super) fn ends(&self, turn: &Turn) -> Vec<usize> {
         let cut = match turn.instead {
             Alternative::TimesOut
@@ -24,7 +26,7 @@ impl Analysis<'_> {
         let seen = &self.causes.seen;
         let after = |at, step: &Step| seen.after_step(at, step);
         let mut ends = self.takers.ends(&self.run.trace, vec![cut], after);
-        // A timer that was cancelled, or goes off, for what is cut has not ended: it would go off.
+        // A timer whose steps are cut has not ended in the prefix, not even by a cancel: so none of its steps are kept.
         for at in &self.run.timers {
             let is_whole = ends[*at] == self.run.trace.processes[*at].steps.len();
             if !is_whole && ![turn.process, cut.0].contains(at) {
@@ -34,7 +36,8 @@ impl Analysis<'_> {
         ends
     }
 
-    /// What a turned run begins with, without processes that are left out; the last choice is that of the turn, if it is one.
+    /// The beginning of a turned run, without processes that are left out. Its last choice is that of the turn, if the
+    /// turn has one.
     pub(in super::super) fn beginning(
         &self,
         turn: &Turn,
@@ -90,8 +93,8 @@ impl Analysis<'_> {
         choices.number(slot, did)
     }
 
-    /// A message that may not have come in this run, as [`did`] says it of the run in which it has: what its line has before
-    /// comes before.
+    /// What a receive does that takes a message which may not have come in this run: the same as [`did`] says of the
+    /// run in which it has. The messages before it in its line come before.
     fn would_do(&self, turn: &Turn, message: Message) -> Did {
         let line = self.lines[turn.process].get(&message.sender());
         let before = line.into_iter().flatten();
@@ -102,14 +105,14 @@ impl Analysis<'_> {
         )
     }
 
-    /// What an access comes after that is made when each process has made its steps up to an end.
+    /// What an access comes after, if it is made when each process has made its steps up to these ends.
     fn saw_before(&self, ends: &[usize], access: Access) -> Predecessors {
         let to = self.would_access(ends, access);
         self.made_by(ends).before(access.of, &to)
     }
 
-    /// What an access is to that is made when each process has made its steps up to an end: that by which a process ends
-    /// normally reads of those that are linked to it then whether they trap exits.
+    /// What an access is to, if it is made when each process has made its steps up to these ends. The access of a
+    /// normal end reads whether the processes that are linked then trap exits.
     fn would_access(&self, ends: &[usize], access: Access) -> Vec<To> {
         let is_made = |of, number| {
             let place = self.accesses.get(&Access { of, number });
@@ -130,7 +133,7 @@ impl Analysis<'_> {
         all
     }
 
-    /// Whether it is the last access of a process that ended normally, as far as others are told of that.
+    /// Whether it is the last access of a process that ended normally, as far as its watchers know.
     fn is_normal_end(&self, access: Access) -> bool {
         let steps = self.run.trace.processes[access.of].steps.iter();
         let last = steps.rev().find_map(|step| match step {
@@ -143,7 +146,7 @@ impl Analysis<'_> {
             && self.run.watches.iter().all(is_fine)
     }
 
-    /// A read of whether a process traps exits, if it begins or ceases to.
+    /// A read of whether a process traps exits, if it ever changes that.
     fn trapping_of(&self, process: usize) -> Option<To> {
         let changes = self.run.traps.iter();
         let mut changes = changes.filter(|traps| traps.by == process && traps.access != 0);
@@ -155,7 +158,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// The accesses that are made when each process has made its steps up to an end.
+    /// The accesses that are made when each process has made its steps up to these ends.
     fn made_by(&self, ends: &[usize]) -> Made {
         let mut made = Made::default();
         for other in self.causes.seen.order() {
@@ -166,8 +169,8 @@ impl Analysis<'_> {
         made
     }
 
-    /// On what it depends whether the process can do that: the choices before it and before the sending of the message, or of
-    /// the signal. An access always can: then it is nothing.
+    /// What it depends on whether a run can do this: the choices before the turn, and before the sending of its message
+    /// or signal. An access can always come first: it has no key.
     pub(in super::super) fn key(&self, turn: &Turn, choices: &mut Choices) -> Box<[Choice]> {
         if turn.is_access() {
             return Box::default();
@@ -200,8 +203,8 @@ impl Analysis<'_> {
         key.into()
     }
 
-    /// Messages of the same sender that come before that of a turn, and are as free as it is: if the receive can take one of
-    /// them, it cannot take the other.
+    /// The turns of this receive to earlier messages of the same sender, which are as free as this one: if the receive
+    /// can take one of them, it cannot take this message.
     pub(in super::super) fn before<'a>(
         &'a self,
         turn: &'a Turn,
@@ -217,7 +220,7 @@ impl Analysis<'_> {
             })
     }
 
-    /// The log of a turned run, with the deliveries that its receives need. It tells of no accesses of processes that are
+    /// The prefix of a turned run, with the deliveries that its receives need. It has no accesses of processes that are
     /// left out.
     pub(in super::super) fn turned(
         &self,
@@ -243,9 +246,9 @@ impl Analysis<'_> {
         trace.cut(&whole, None)
     }
 
-    /// What has to be delivered to a process so that it can make the steps: all that it receives, and what the same senders
-    /// have sent before. It comes in the order in which it did, but what a turned receive takes comes before all that this
-    /// receive may have a clause for.
+    /// The messages that have to be delivered to a process so that it can make these steps: all that it receives, and
+    /// what the same senders have sent before. They come in the order in which they came in this run, but the message
+    /// of a turned receive comes before all for which that receive may have a clause.
     fn deliveries(&self, process: usize, steps: &[Step], turn: Option<&Turn>) -> Vec<Message> {
         let received: FxHashSet<Message> = steps
             .iter()
@@ -261,7 +264,7 @@ impl Analysis<'_> {
         });
         let places = places(&self.run.trace.processes[process].steps);
         let came = |message: &Message| places.get(message).map_or(usize::MAX, |at| at.delivered);
-        // Of what did not come, some was dropped.
+        // Of the messages that did not come, some were dropped, and do not count.
         let can_come = |message: &&Message| {
             let is_in_time = |turn: &Turn| {
                 let taken = turn.message().map(Message::sender);
@@ -294,7 +297,7 @@ impl Analysis<'_> {
         order
     }
 
-    /// Whether a message to the process of a turn is dropped before its receive.
+    /// Whether a message to the process of a turn has been dropped before the turn.
     fn is_dropped_before(&self, turn: &Turn, message: Message) -> bool {
         let steps = &self.run.trace.processes[turn.process].steps[..turn.step];
         let is_receive = |step: &&Step| matches!(step, Step::Receive(_) | Step::Timeout);
@@ -302,7 +305,7 @@ impl Analysis<'_> {
         limit.is_some_and(|until| steps.iter().filter(is_receive).count() as u32 >= *until)
     }
 
-    /// What a turned run does behind the steps that it has in common with this one, and who does.
+    /// The steps of a turned run behind those that it has in common with this one, each with its process.
     fn last_steps(&self, turn: &Turn, ends: &[usize]) -> Vec<(usize, Step)> {
         let of = turn.process;
         match turn.instead {
@@ -328,8 +331,8 @@ impl Analysis<'_> {
     }
 }
 
-/// The steps, with each delivery as late as can be: right before the receive of the message, or of one that the same sender
-/// has sent later. What is not received at once comes in this order.
+/// The steps, with each delivery as late as possible: right before the receive of the message, or of a later one of the
+/// same sender. What is not received at once is delivered in this order.
 fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
     let mut all = Vec::with_capacity(steps.len() * 2);
     for step in steps {
@@ -351,8 +354,8 @@ fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
     all
 }
 
-/// A message that a process took in its receive of this number, by what is the same in every run: those that tell the same of
-/// a process are counted, but none that was dropped by then, as nobody sees whether that one has come.
+/// What a receive did, in terms that are the same in every run: messages that say the same of a process are counted. A
+/// message that was dropped by then does not count, as nobody sees whether it has come.
 pub(super) fn did(run: &Run, receiver: usize, nth: u32, message: Message) -> Did {
     let steps = run.trace.processes[receiver].steps.iter();
     let before = steps.map_while(|step| match step {
@@ -366,7 +369,7 @@ pub(super) fn did(run: &Run, receiver: usize, nth: u32, message: Message) -> Did
     did_behind(before.flatten().filter(|it| !is_dropped(it)), message)
 }
 
-/// A message, by what is the same in every run, which comes behind these.
+/// A message in terms that are the same in every run, behind these.
 fn did_behind<'m>(before: impl Iterator<Item = &'m Message>, message: Message) -> Did {
     let told = match message {
         Message::Sent { from, number } => return Did::Took(from, number),

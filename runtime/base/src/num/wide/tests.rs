@@ -26,7 +26,7 @@ fn big(value: Wide) -> BigInt {
     signed(value.neg, value.mag.into())
 }
 
-/// Checks a result of 128 bits: it is there if so many are enough.
+/// Checks a result of 128 bits: it is there if 128 bits are enough.
 fn check(got: Option<Wide>, want: &BigInt) -> Result<(), TestCaseError> {
     if let Some(got) = got {
         prop_assert!(!(got.neg && got.mag == 0));
@@ -36,7 +36,7 @@ fn check(got: Option<Wide>, want: &BigInt) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The same, where there may be none for integers whose two's complement needs more bits.
+/// As [`check`], of an operation that may give none for integers whose two's complement needs more bits.
 fn check_bits(got: Option<Wide>, of: [Wide; 2], want: &BigInt) -> Result<(), TestCaseError> {
     if got.is_none() {
         prop_assert!(of.iter().any(|it| it.neg));

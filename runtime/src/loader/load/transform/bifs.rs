@@ -27,7 +27,7 @@ struct GuardBif {
 }
 
 impl Transform<'_> {
-    /// Name and row of a BIF that is called with so many sources, without a frame for its return.
+    /// Name and row of a BIF that is called with `count` sources, without a frame for its return.
     fn guard_bif(&self, import: Arg, count: usize) -> Result<(Atom, &'static Bif), LoadError> {
         let (module, function, arity) = self.import(import)?;
         let bif = row(module, function, arity);

@@ -15,7 +15,7 @@ pub(super) enum Tail {
     No,
     /// Its end.
     NoFrame,
-    /// Its end, with so many words of frame.
+    /// Its end, with this many words of frame.
     Frame(u16),
 }
 

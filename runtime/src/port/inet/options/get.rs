@@ -19,7 +19,7 @@ const CONTROL: [(i32, i32, u8); 3] = [
     (libc::IPPROTO_IP, libc::IP_TTL, 46),
 ];
 
-/// The values of the options whose codes are in `codes`, each behind its code. Those that the system does not tell are
+/// The values of the options whose codes are in `codes`, each behind its code. Those that the system does not give are
 /// left out.
 ///
 /// # Errors

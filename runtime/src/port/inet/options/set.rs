@@ -22,7 +22,7 @@ const MIN_QUEUE: i32 = 1;
 /// Sets the options that are in `bytes`, in their order. Those before one that is refused are set.
 ///
 /// # Errors
-/// `EINVAL`: there is no such option or value, or the system refuses one of those of which it tells.
+/// `EINVAL`: there is no such option or value, or the system refuses one whose refusal is reported ([`Kind::System`]).
 pub(in super::super) fn set(
     inet: &mut Inet,
     port: &mut Context<'_>,
@@ -197,7 +197,7 @@ fn set_active<'b>(
 }
 
 impl Inet {
-    /// What the owner is told when the packets that it asked for have come.
+    /// The tag of the message that the owner gets when the packets that it asked for have come.
     pub(in super::super) fn passive_tag(&self) -> Atom {
         match self.kind {
             libc::SOCK_DGRAM => am::udp_passive,

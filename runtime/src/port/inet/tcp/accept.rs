@@ -19,7 +19,7 @@ use crate::term::{Atom, Pid, Port, am};
 pub(super) struct Accepting(Waiting);
 
 impl Tcp {
-    /// Takes a connection for `caller`, or has it wait: the number of the message that tells of it.
+    /// Takes a connection for `caller`, or has it wait: the number of the message with the outcome.
     pub(super) fn accept(&mut self, port: &mut Context<'_>, caller: Pid, data: &[u8]) -> Answer {
         let (timeout, rest) = take_u32(data)?;
         if !self.inet.is(status::OPEN | status::LISTEN) || !rest.is_empty() {
@@ -70,7 +70,7 @@ impl Tcp {
         port.create(owner, Box::new(tcp))
     }
 
-    /// Says in the status whether somebody waits, and watches the socket if so.
+    /// Says in the status whether a process waits, and watches the socket if so.
     fn set_accepting(&mut self, port: &mut Context<'_>) {
         let waits = match self.accepting.len() {
             0 => 0,
@@ -150,7 +150,7 @@ impl Tcp {
         self.end_accept(port, None, |waiting| waiting.monitor == Some(monitor));
     }
 
-    /// All who wait get no connection any more.
+    /// All waiting processes get the error `closed` in place of a connection.
     pub(super) fn end_accepts(&mut self, port: &mut Context<'_>) {
         if self.accepting.is_empty() {
             return;

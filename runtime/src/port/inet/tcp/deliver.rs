@@ -63,8 +63,8 @@ impl Taken<'_> {
 }
 
 impl Tcp {
-    /// Delivers packets, as many as the owner or whoever waits is to get. `length`: of the first one, 0 where that is not
-    /// known. How many there were.
+    /// Delivers packets, as many as the owner or a waiting process is to get. `length`: of the first one, 0 where that
+    /// is not known. How many there were.
     pub(super) fn deliver(
         &mut self,
         port: &mut Context<'_>,
@@ -106,7 +106,7 @@ impl Tcp {
         }
     }
 
-    /// Sends a packet to whoever is to get it.
+    /// Sends a packet to the process that is to get it.
     fn deliver_one(&mut self, port: &Context<'_>, length: usize) -> Result<(), Over> {
         let settings = &self.inet.settings;
         let is_active = settings.is_active();

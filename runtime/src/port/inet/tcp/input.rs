@@ -28,11 +28,11 @@ pub(super) struct Input {
 /// What is known of the packet that the buffer begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It is whole, and so long.
+    /// It is whole, with this number of bytes.
     Whole(usize),
-    /// So many bytes are missing.
+    /// This number of bytes is missing.
     Missing(usize),
-    /// Its length is not known: so many bytes are to be read next.
+    /// Its length is not known: this number of bytes is to be read next.
     Unknown(usize),
 }
 
@@ -245,7 +245,7 @@ impl Tcp {
         }
     }
 
-    /// Whoever sends is told that the connection is closed; whether somebody was.
+    /// Answers a waiting sender that the connection is closed; whether there was one.
     fn fail_senders(&mut self, port: &mut Context<'_>) -> bool {
         if !self.is_busy() {
             return false;
@@ -297,7 +297,7 @@ impl Tcp {
         Err(Over)
     }
 
-    /// Whoever receives is told why nothing comes.
+    /// Answers a waiting receiver why nothing comes.
     fn end_passive(&mut self, port: &mut Context<'_>, reason: crate::term::Atom) {
         self.due.clear();
         self.set_timer(port);

@@ -53,14 +53,14 @@ enum Due {
     DelayedSend,
 }
 
-/// How a connection has ended that nobody has been told of.
+/// How a connection has ended, where no process has had that as an answer yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ended {
     /// The next send is answered with `closed`.
     for_send: bool,
-    /// The next receive is.
+    /// The next receive is answered with `closed`.
     for_receive: bool,
-    /// The peer has reset the connection, and that is to be told.
+    /// The peer has reset the connection, and the answer is to say so.
     is_reset: bool,
 }
 
@@ -73,13 +73,13 @@ pub(in crate::port) struct Tcp {
     due: Vec<(u64, Due)>,
     sendfile: Option<SendFile>,
     ended: Ended,
-    /// The owner has been told that the connection is closed.
+    /// The owner has got `tcp_closed`.
     is_close_told: bool,
     /// What is to be shut down once all is sent.
     pending_shutdown: Option<Shutdown>,
     /// What is sent is shut down.
     is_write_shut: bool,
-    /// Whoever hears when all is sent.
+    /// Processes that get a message when all is sent.
     subscribers: Vec<Pid>,
 }
 
@@ -157,7 +157,7 @@ impl Tcp {
         self.inet.close(port);
     }
 
-    /// Tells whoever waits for something that it will not come.
+    /// Answers every waiting process with `closed`.
     fn end_waits(&mut self, port: &mut Context<'_>) {
         self.end_accepts(port);
         while self.inet.waiting.is_some() {
@@ -195,7 +195,7 @@ impl Tcp {
         Ok(Vec::new())
     }
 
-    /// Connects: no answer where that is done, the number of the message that tells of it otherwise.
+    /// Connects: no answer where that is done at once, else the number of the message with the outcome.
     fn connect(&mut self, port: &mut Context<'_>, caller: Pid, data: &[u8]) -> Answer {
         if !self.inet.is_open() {
             return Err(Refusal::BadPort);
@@ -246,7 +246,7 @@ impl Tcp {
         self.inet.answer_ok(port);
     }
 
-    /// Receives for `caller`: so many bytes, or a packet.
+    /// Receives for `caller`: a number of bytes, or a packet.
     fn receive(&mut self, port: &mut Context<'_>, caller: Pid, data: &[u8]) -> Answer {
         if !self.inet.is_connected() {
             if !std::mem::take(&mut self.ended.for_receive) {
@@ -313,7 +313,7 @@ impl Tcp {
         Ok(Vec::new())
     }
 
-    /// Sets options, and does what follows of that.
+    /// Sets options, and does what follows from them.
     fn set_options(&mut self, port: &mut Context<'_>, data: &[u8]) -> Answer {
         let (old_active, old_packet) = (self.inet.settings.active, self.inet.settings.packet);
         let done = options::set(&mut self.inet, port, data);
@@ -358,7 +358,7 @@ impl Tcp {
         Ok(Vec::new())
     }
 
-    /// Tells whether all is sent, and has the caller hear when it is: bytes that are not.
+    /// Answers how many bytes are not sent yet; if there are any, `caller` gets a message when all are.
     fn subscribe(&mut self, caller: Pid, data: &[u8]) -> Answer {
         let mut answer = Vec::new();
         for code in data {

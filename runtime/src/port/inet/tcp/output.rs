@@ -95,7 +95,7 @@ impl Output {
         Ok(sent)
     }
 
-    /// So many bytes are sent.
+    /// Drops the first `bytes`, which are sent.
     fn drop_first(&mut self, mut bytes: usize) {
         self.bytes -= bytes;
         while let Some(first) = self.pieces.front_mut() {
@@ -110,7 +110,7 @@ impl Output {
     }
 }
 
-/// Sends without a signal where nobody reads any more.
+/// Sends without `SIGPIPE` where the peer reads no more.
 fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     sendmsg(
         fd,
@@ -286,7 +286,7 @@ impl Tcp {
         self.send_failed(port, error);
     }
 
-    /// The connection is lost for who sends.
+    /// A send has failed: the connection is lost, and its sender gets an error.
     pub(super) fn send_failed(&mut self, port: &mut Context<'_>, error: Errno) {
         let shows_reset = error == Errno::CONNRESET && self.inet.settings.show_econnreset;
         if self.is_busy() {
@@ -315,7 +315,7 @@ impl Tcp {
         }
         self.end_waits(port);
         if self.inet.sender.is_none() {
-            // Nobody sends now: the next one is told.
+            // No send waits for an answer, so the next one gets the error.
             self.ended.for_send = true;
         } else if self.sendfile.is_none() {
             self.inet.reply_error(port, reason);

@@ -1,5 +1,6 @@
-//! Messages of an explored run that were sent through an alias. Where they come behind that one's end they are dropped: a receive
-//! could have taken one of them only before its process gave up the alias.
+//! Messages of an explored run that were sent through an alias. A message that comes when its alias has ended is
+//! dropped. So a receive could have taken it first only before its process gave up the alias: a limit that the
+//! exploration has to know.
 
 use super::{Kept, is_on, kept};
 use crate::process::Process;
@@ -10,13 +11,13 @@ use crate::term::Pid;
 #[derive(Clone, Copy)]
 pub(crate) struct ThroughAlias {
     pub(crate) from: Pid,
-    /// Which of the sendings of that process.
+    /// The number of the sending among those of `from`.
     pub(crate) number: u32,
     pub(crate) to: Pid,
     alias: RefNumbers,
 }
 
-/// `p` sends through an alias of a process: its sending of this number.
+/// Notes the sending of this number by `p`, through an alias of `to`.
 pub(in crate::process) fn sends_through(p: &Process, number: u32, to: Pid, alias: RefNumbers) {
     if is_on() {
         let from = p.pid();
@@ -31,8 +32,8 @@ pub(in crate::process) fn sends_through(p: &Process, number: u32, to: Pid, alias
     }
 }
 
-/// A process gives up an alias. One that has ended by itself, with the first message or the end that it was for, is none that
-/// was given up.
+/// Notes that a process gives up an alias. An alias that ends by itself, with its first message or its monitor, needs
+/// no note: what ends it has an order of its own.
 pub(crate) fn gives_up_alias(by: Pid, alias: RefNumbers) {
     if is_on() {
         kept(|kept| {
@@ -43,7 +44,8 @@ pub(crate) fn gives_up_alias(by: Pid, alias: RefNumbers) {
 }
 
 impl Kept {
-    /// The messages through aliases that were given up, each with how many receives its receiver had made by then.
+    /// Messages through aliases that were given up, each with the number of receives that its receiver had made by
+    /// then.
     pub(crate) fn through_given_up(&self) -> impl Iterator<Item = (ThroughAlias, u32)> {
         self.through_aliases.iter().filter_map(|sent| {
             let until = self.aliases_given_up.get(&sent.alias)?;

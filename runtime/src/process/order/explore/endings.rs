@@ -1,5 +1,7 @@
-//! Where exit signals end the processes of an explored run: as late as can be, in a receive that finds no message that came
-//! before the signal. What comes behind such a signal waits with it. A process that computes for ever is ended, too.
+//! Where exit signals end the processes of an explored run. Unless the prefix says otherwise, a signal ends its process
+//! as late as possible: in a receive that finds no message that was sent before the signal. What comes behind the
+//! signal waits with it. The reason: what a process would have done later cannot be reordered if no run shows it. A
+//! process that computes for ever is ended all the same, after a time slice.
 //!
 //! A process whose end is in the prefix of the run is ended right before the step that it says, or in a receive.
 
@@ -13,16 +15,16 @@ use crate::process::signal::ExitSignal;
 use crate::process::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor};
 use crate::term::{Atom, Pid, RawTerm, am};
 
-/// What a process has to keep of the signals that end it.
+/// The signals that are to end a process, and where it stands.
 #[derive(Default)]
 pub(in crate::process) struct Endings {
-    /// An exit signal that would end it, and what came behind.
+    /// An exit signal that would end it, and the signals behind it, which wait with it.
     deferred: VecDeque<Signal>,
-    /// It is right before a step, and a signal is to end it there.
+    /// It stands right before the step in front of which a signal is to end it.
     stands: bool,
-    /// The receive in which a signal is to end it has a time, and its timer does not run yet.
+    /// The receive in which a signal is to end it has a time-out, whose timer does not run yet.
     has_time: bool,
-    /// How many reductions it had made when a signal first had to wait.
+    /// Its reductions when a signal first had to wait.
     refused_at: Option<u64>,
 }
 
@@ -59,7 +61,9 @@ impl Process {
             .is_some_and(|own| !own.deferred.is_empty())
     }
 
-    /// Whether a signal waits, in an explored run: it would end the process here, or comes behind one that would.
+    /// Whether a signal has to wait: it would end the process here, or comes behind one that would. Only messages wait
+    /// behind it, signals that become messages, and questions of the sender of a signal that waits: others have no
+    /// order with it.
     pub(in crate::process) fn defers(&self, signal: &Signal) -> bool {
         if !self.has_deferred() {
             return self.is_deferred(signal);
@@ -88,7 +92,7 @@ impl Process {
         self.endings(|endings| endings.deferred.push_back(signal));
     }
 
-    /// Handles what was put off, as far as it need not be any more: whether there was something.
+    /// Handles the signals that waited, up to the first one that still has to; whether there was one.
     ///
     /// # Errors
     /// When a signal ends the process.
@@ -105,12 +109,12 @@ impl Process {
         Ok(has_handled)
     }
 
-    /// It ends: what was put off is answered as what comes behind.
+    /// Takes the signals that waited: the process ends, and they are answered as those that come behind its end.
     pub(in crate::process) fn take_deferred(&self) -> VecDeque<Signal> {
         self.endings(|endings| std::mem::take(&mut endings.deferred))
     }
 
-    /// Whether a signal would end it that was handled now.
+    /// Whether this signal would end the process if it was handled now.
     fn would_be_ended(&self, exit: &ExitSignal) -> bool {
         let is_there = match (exit.alias, exit.linked) {
             (Some(alias), _) => self.alias(alias).is_some(),
@@ -123,7 +127,7 @@ impl Process {
         is_there && exit.ends(self.flags.get().trap_exit)
     }
 
-    /// Whether it is where a signal may end it.
+    /// Whether the process is at a place where a signal may end it.
     pub(in crate::process) fn may_end_here(&self) -> bool {
         if turns::are_given() || self.place_of_end() != EndedAt::Elsewhere {
             return true;
@@ -145,7 +149,7 @@ impl Process {
         }
     }
 
-    /// A receive has found no message: whether it has to wait, as a signal is to end the process there.
+    /// A receive has found no message: whether the process has to wait, because a signal is to end it there.
     pub(in crate::process) fn waits_for_its_end(&self) -> bool {
         let waits = self.has_deferred() && self.own_order().awaits.is_none();
         if waits {
@@ -154,17 +158,17 @@ impl Process {
         waits
     }
 
-    /// A signal may end it in this receive, which has a time or not.
+    /// Notes whether the receive, in which a signal may end the process, has a time-out.
     pub(crate) fn note_receive_that_may_end(&self, has_time: bool) {
         self.endings(|endings| endings.has_time = has_time);
     }
 
-    /// It is right before a step in front of which a signal is to end it.
+    /// Notes that the process stands right before a step in front of which a signal is to end it.
     pub(in crate::process) fn stands_before_step(&self) {
         self.endings(|endings| endings.stands = true);
     }
 
-    /// Its code goes on.
+    /// Its code goes on: it does not stand there any more.
     pub(crate) fn stands_no_more(&self) {
         if is_on()
             && let Some(endings) = &mut self.own_order().endings
@@ -173,13 +177,14 @@ impl Process {
         }
     }
 
-    /// Whether it stands, or waits, where a signal is to end it.
+    /// Whether it waits at the place where a signal is to end it.
     #[inline]
     pub(crate) fn waits_to_end(&self) -> bool {
         self.awaits_end() && (!is_on() || self.place_of_end() != EndedAt::Elsewhere)
     }
 
-    /// It is about to end by itself: whether it may, or a signal that was to end it first has come, and has done that.
+    /// It is about to end by itself: whether it may. If a signal was to end it first, it may when that one has come,
+    /// which is then the reason of its end.
     pub(in crate::process) fn may_end_by_itself(&mut self) -> bool {
         if !is_on() || self.own_order().is_ended || !self.awaits_end() {
             return true;
@@ -193,7 +198,7 @@ impl Process {
                 Signal::Exit(exit) if found.is_none() && self.is_to_be_ended_by(&exit) => {
                     found = Some(exit);
                 }
-                // A signal ends whoever has been linked by then.
+                // The signal of a link counts only if the link is there by then.
                 Signal::Link { from } => drop(self.relations().linked_by(from)),
                 signal => self.defer(signal),
             }

@@ -1,9 +1,9 @@
-//! What a process of an explored run is told of another one by `process_info/1,2`.
+//! What a process of an explored run learns of another one by `process_info/1,2`.
 //!
-//! Whether it is told something is a read of whether the other one is alive. What it is told is known by that of items that
-//! stay the same as long as a process lives. A name, and whether exits are trapped, are objects of their own, of which the
-//! call is a read, too. All else changes with what the other process does, or comes to it, and has no order: such an item is
-//! named among what is not turned around.
+//! Whether it gets an answer is a read of whether the other one is alive. Items that stay the same as long as a process
+//! lives need no more. A name, and whether exits are trapped, are objects of their own, of which the call is a read,
+//! too. All else changes with what the other process does, or what comes to it, and has no order: such an item is named
+//! among what is not explored.
 
 use super::traps::whether_trapping;
 use super::watches::{asks_behind_an_exit, whether_alive};
@@ -14,7 +14,7 @@ use crate::process::registry::all_names;
 use crate::process::{Control, Process, exists};
 use crate::term::{Atom, Pid, am};
 
-/// How a process is told of another one.
+/// How a process learns of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Info {
     /// That one has ended.
@@ -28,13 +28,13 @@ pub(crate) enum Info {
 /// What an item depends on, beside the end of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Nothing.
+    /// On nothing else.
     Fixed,
     /// What `process_flag/2` or `group_leader/2` set.
     Set,
     Name,
     Trapping,
-    /// What is not turned around.
+    /// On what is not reordered.
     Other,
 }
 
@@ -56,14 +56,14 @@ fn kind_of(item: Atom) -> Kind {
     }
 }
 
-/// Items of processes that are set, and that others were told of.
+/// Items of processes that were set, and those that others have read.
 #[derive(Default)]
 pub(super) struct Settings {
     set: HashSet<(Pid, Atom)>,
     told: HashSet<(Pid, Atom)>,
 }
 
-/// `p` is about to ask for items of another process; with `is_whole`, by `process_info/1`. Nothing where it has to ask as
+/// `p` is about to ask for items of another process; with `is_whole`, by `process_info/1`. `None` where it has to ask as
 /// without an exploration: none is on, or it has sent an exit signal that may end that process, and the answer comes behind
 /// that.
 ///
@@ -114,7 +114,7 @@ impl Kept {
         }
     }
 
-    /// What is set, and another process is told of, is not turned around.
+    /// An item that is set, and that another process has read, is not reordered.
     fn note_set(&mut self, of: Pid, item: Atom) {
         let settings = &self.settings;
         if settings.set.contains(&(of, item)) && settings.told.contains(&(of, item)) {

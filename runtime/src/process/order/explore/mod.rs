@@ -1,4 +1,4 @@
-//! What an explored run tells: kept in memory until the run ends (`scheduler/explore.rs`).
+//! What an explored run keeps for its answer, in memory, until it ends (`scheduler/explore.rs`).
 //!
 //! Invariants: T1 of `term/mod.rs`; S1 of `process/shared.rs`: a run has one thread.
 
@@ -43,12 +43,13 @@ pub(in crate::process) use watches::{end_of_nobody, goes, hears_of_link};
 /// This process of the operating system makes one run, and ends with it.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// There is something for which the run ends at once.
+/// The run is to end at once.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// The emulator explores all that its command has it do: the process that is about to do that waits for a run.
+/// The whole program is explored, not one call: the process that is about to do what the command asks for waits for a
+/// run.
 static IS_WHOLE: AtomicBool = AtomicBool::new(false);
-/// The word of that process.
+/// That process, as a word; 0: it has not come so far.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
 /// Steps so far.
@@ -58,23 +59,24 @@ static ACCESSES: AtomicUsize = AtomicUsize::new(0);
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
-/// What is known of a run.
+/// What is known of a run so far.
 #[derive(Default)]
 pub(crate) struct Kept {
     /// The process that makes the call.
     pub(crate) main: Option<Pid>,
-    /// The steps, in the order in which they were told.
+    /// The steps, in the order in which they were recorded.
     pub(crate) told: Vec<(Pid, OrderEvent)>,
-    /// Accesses to what processes share: how many of the steps come before, by whom, how, to which object and part of it.
+    /// Accesses to what processes share: the number of steps before it, the process, how, the object and the part of
+    /// it.
     pub(crate) accesses: Vec<(usize, Pid, Touch, u64, u64)>,
-    /// Who sent to whom.
+    /// Sender and receiver of each message.
     pub(crate) sent: Vec<(Pid, Pid)>,
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and
     /// time-outs.
     pub(crate) timed: Vec<(Pid, u32)>,
     receives: HashMap<Pid, u32>,
-    /// Receives that are no steps, as they drop what a monitor has told that was given up: of which process, and which of its
-    /// receives and time-outs, with these.
+    /// Receives that are no steps, as they drop the message of a monitor that was given up (`demonitor` with `flush`):
+    /// of which process, and which of its receives and time-outs, with these.
     pub(crate) flushed: Vec<(Pid, u32)>,
     /// Aliases that were given up, each with how many receives its process had made by then.
     aliases_given_up: HashMap<RefNumbers, u32>,
@@ -84,33 +86,36 @@ pub(crate) struct Kept {
     pub(crate) watches: Vec<Watch>,
     /// With which of their accesses processes began to trap exits, and ceased to.
     pub(crate) traps: Vec<(Pid, u64, bool)>,
-    /// Calls of `exit/2` with others: by whom, with which access, with which process, and whom they end.
+    /// Calls of `exit/2` with another process: the caller, its access, that process, and which processes the signal
+    /// ends.
     pub(crate) exit_calls: Vec<(Pid, u64, Pid, Ends)>,
-    /// Which message of those that no process has sent each of them is at its receiver.
+    /// The message that an exit signal of a call has become: its number at the receiver, among those that no process
+    /// has sent.
     pub(crate) exit_messages: HashMap<(Pid, u64), u32>,
     /// Timers that send messages to processes.
     pub(crate) timers: Vec<Timer>,
-    /// How many of those messages each process was told.
+    /// How many of those messages each process got.
     notices: HashMap<Pid, u32>,
-    /// What processes that were made began with.
+    /// The function that each process began with.
     pub(crate) born: HashMap<Pid, String>,
     /// Processes that were made, and have not ended.
     pub(crate) alive: HashSet<Pid>,
-    /// Who ended otherwise than normally, and why.
+    /// Processes that ended otherwise than normally, and why.
     pub(crate) exits: Vec<(Pid, String)>,
-    /// Who was ended by whom: with this access, or by its end where it is 0; and where it was.
+    /// Ends by signals: the process that ended, the sender, the access that sent the signal (0: the sender's end), and
+    /// where the process was.
     pub(crate) ended: Vec<(Pid, Pid, u64, EndedAt)>,
     /// What the call returned.
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
     pub(crate) astray: Option<String>,
-    /// Who had all for its last receive of the prefix, and made it otherwise.
+    /// The process that had all that its last receive of the prefix needs, and made it otherwise.
     pub(crate) refuses: Option<Pid>,
-    /// What of processes others were told, and what was set: which is nothing that is turned around.
+    /// Items of processes that others have read, and items that were set: these are not reordered.
     settings: info::Settings,
     /// Processes that have given up their names as they end.
     nameless: HashSet<Pid>,
-    /// What of the run cannot be turned around.
+    /// Kinds of nondeterminism in this run that are not explored.
     pub(crate) beyond: Vec<String>,
     /// The functions that were compiled in it.
     pub(crate) compiled: Vec<(Atom, Atom, u8)>,
@@ -124,24 +129,24 @@ const ACCESSES_MAX: usize = 1_000_000;
 /// Most subterms printed of a term.
 const PARTS: i64 = 400;
 
-/// Whether a run is made.
+/// Whether this process of the operating system makes a run.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Whether it is to end at once.
+/// Whether the run is to end at once.
 #[inline(always)]
 pub(crate) fn is_over() -> bool {
     IS_OVER.load(Ordering::Relaxed)
 }
 
-/// How many steps and accesses were told.
+/// The number of steps and accesses so far.
 pub(crate) fn told() -> usize {
     STEPS.load(Ordering::Relaxed) + ACCESSES.load(Ordering::Relaxed)
 }
 
-/// Whether more was told than a run tells that ends.
+/// Whether there are more of them than a run has that ends.
 pub(crate) fn is_endless() -> bool {
     STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX
 }
@@ -151,7 +156,7 @@ pub(crate) fn hold_program_for_run() {
     IS_WHOLE.store(true, Ordering::Relaxed);
 }
 
-/// `pid` is about to do what the command asks for: whether it may; nothing where nobody explores that.
+/// `pid` is about to do what the command asks for: whether it may; `None` where nobody explores that.
 pub(crate) fn may_begin(pid: Pid) -> Option<bool> {
     IS_WHOLE.load(Ordering::Relaxed).then(|| {
         WAITING.store(pid.0, Ordering::Relaxed);
@@ -202,11 +207,11 @@ pub(crate) fn is_main_gone() -> bool {
     kept(|kept| kept.main.is_some_and(|main| !kept.alive.contains(&main))).unwrap_or(true)
 }
 
-/// Calls `with` with a process that rests, in a run or before its fork; nothing where it has a time slice.
+/// Calls `with` with a process that rests, in a run or before its fork; `None` where it has a time slice.
 pub(crate) fn with_resting<T>(pid: Pid, with: impl FnOnce(&Process) -> T) -> Option<T> {
     let guard = pin();
     let shared = lookup(pid, &guard)?;
-    // SAFETY: S1: this is the only thread, and who only looks at a process begins none of its time slices.
+    // SAFETY: S1: this is the only thread, and it begins no time slice of the process while it looks at it.
     Some(with(unsafe { shared.resting() }?))
 }
 
@@ -221,7 +226,7 @@ pub(crate) fn each_resting(mut with: impl FnMut(&Process)) {
     }
 }
 
-/// A step.
+/// Keeps a step.
 pub(crate) fn tell(pid: Pid, told: OrderEvent) {
     STEPS.fetch_add(1, Ordering::Relaxed);
     kept(|kept| {
@@ -229,7 +234,7 @@ pub(crate) fn tell(pid: Pid, told: OrderEvent) {
             OrderEvent::Spawn(child) => drop(kept.alive.insert(child)),
             OrderEvent::Exit => drop(kept.alive.remove(&pid)),
             OrderEvent::Notice { .. } => *kept.notices.entry(pid).or_default() += 1,
-            // What a run is told by the machine is the same in each run.
+            // What the machine answers is the same in each run.
             OrderEvent::Answer { .. }
             | OrderEvent::AnswerTerm { .. }
             | OrderEvent::Content { .. }
@@ -246,7 +251,7 @@ pub(crate) fn tell(pid: Pid, told: OrderEvent) {
     });
 }
 
-/// A process is about to access a part of an object, as `how` tells.
+/// Keeps an access to a part of an object.
 pub(crate) fn accesses(pid: Pid, how: Touch, object: u64, part: u64) {
     ACCESSES.fetch_add(1, Ordering::Relaxed);
     kept(|kept| {
@@ -323,7 +328,7 @@ pub(crate) fn could_time_out(pid: Pid) {
     });
 }
 
-/// The call has returned, if `p` is who made it.
+/// Keeps the result of the call, if `p` is the process that has made it.
 pub(crate) fn returns(p: &Process, result: RawTerm) {
     // SAFETY: T1: the register's term, which the process still has.
     let result: Term<'_> = unsafe { Term::new(result) };
@@ -348,8 +353,8 @@ pub(in crate::process) fn ends(p: &Process) {
     kept(|kept| kept.exits.push((p.pid(), reason)));
 }
 
-/// Records that a process leaves the prefix, and ends the run: with its last receive of it, for which it had all
-/// (`refuses`), or elsewhere.
+/// Records that a process leaves the prefix, which ends the run. `refuses`: it had all that its last receive of the
+/// prefix needs, and made it otherwise, so no run can follow this prefix.
 pub(in crate::process) fn record_divergence(pid: Pid, refuses: bool, line: String) {
     kept(|kept| {
         kept.astray.get_or_insert(line);

@@ -23,7 +23,7 @@ use crate::term::{Atom, Pid, Term, am};
 pub(crate) struct Timer {
     pub(crate) pid: Pid,
     reference: RefNumbers,
-    /// Whom it is for.
+    /// Its receiver.
     receiver: Receiver,
     /// Its time has come, or nobody waits for it any more.
     is_due: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Timer {
     has_ended: bool,
 }
 
-/// What is not turned around: messages of timers that go off when the run has ended.
+/// Named among what is not explored: messages of timers that go off when the run has ended.
 const LATER: &str = "timers that go off later";
 
 /// `p` is about to start a timer.
@@ -69,7 +69,7 @@ pub(crate) fn starts_timer(
     let pid = child.pid();
     born(pid, || "timer".to_owned());
     kept(|kept| {
-        // It is nobody who is left, or for whom a run goes on.
+        // A timer is no process that could be left over, or that keeps a run going.
         kept.alive.remove(&pid);
         kept.timers.push(Timer {
             pid,
@@ -92,7 +92,7 @@ fn is_left_out(pid: Pid) -> bool {
     name_of(Named::Process(pid)).is_some_and(|name| LEFT_OUT.contains(&name.name()))
 }
 
-/// The time slice of a timer. The time of one whose end is in the prefix of the run has come.
+/// The time slice of a timer. If its end is in the prefix of the run, its time has come, whatever the clock says.
 fn waits_until_due(p: &mut Process) -> Outcome {
     let state = |timer: &mut Timer| (timer.is_due, timer.reference);
     let Some((is_due, reference)) = timer_that_is(p.pid(), state) else {
@@ -107,7 +107,7 @@ fn waits_until_due(p: &mut Process) -> Outcome {
     Outcome::Exit(p.exit_with(am::normal.term()))
 }
 
-/// A receive of so many milliseconds times out as in the prefix of an explored run: its time has passed.
+/// Moves the clock past the time-out of a receive: it times out because the prefix says so.
 pub(in crate::process) fn time_has_passed(timeout: Term<'_>) {
     if is_on()
         && let Some(milliseconds) = timeout.as_index()
@@ -136,12 +136,12 @@ pub(crate) fn is_timer(pid: Pid) -> bool {
     timer_that_is(pid, |_| ()).is_some()
 }
 
-/// Whom a timer is for, that is about to go off.
+/// The receiver of a timer that is about to go off.
 pub(crate) fn receiver_of_timer(pid: Pid) -> Option<Pid> {
     timer_that_is(pid, |timer| timer.receiver)?.process()
 }
 
-/// A timer has ended, and is about to go off.
+/// The access with which a timer ends, before it goes off: a write of what `cancel_timer` reads.
 ///
 /// # Errors
 /// As [`Process::accesses`].
@@ -164,7 +164,7 @@ pub(crate) fn looks_for_timer(p: &Process, reference: RefNumbers) -> Result<(), 
     }
 }
 
-/// The time of a timer has come, or nobody waits for it any more: it ends. Whether there is one.
+/// Lets a timer end: its time has come, or nobody waits for it any more. Whether there is such a timer.
 pub(in crate::process) fn falls_due(reference: RefNumbers) -> bool {
     let found = timer_of(reference, |timer| {
         timer.is_due = true;
@@ -178,8 +178,8 @@ pub(in crate::process) fn falls_due(reference: RefNumbers) -> bool {
     found.is_some()
 }
 
-/// A timer has been cancelled by a call, which has found it or not: nobody is to be told of its end. One whose receiver has
-/// ended is not found, but it was to go off, and its receiver would not have been told either.
+/// A call has tried to cancel a timer. If it was there, nobody hears of its end. Nor does anybody if its receiver has
+/// ended: then it is not found, but it would have gone off for nobody.
 pub(crate) fn cancels_timer(reference: RefNumbers, was_there: bool) {
     timer_of(reference, |timer| {
         let has_ended = |receiver: Pid| !exists(receiver);
@@ -196,14 +196,14 @@ pub(in crate::process) fn goes_off(p: &Process) {
     let Some((reference, receiver, is_cancelled)) = ended else {
         return;
     };
-    // Who has ended meanwhile could have been told before.
+    // A receiver that has ended meanwhile could have got the message before.
     if let Some(receiver) = receiver.process().filter(|_| !is_cancelled) {
         watches(Watch::new(receiver, p.pid(), Some(reference)));
     }
     user_timers::go_off(reference, Some(p.pid()));
 }
 
-/// No process is left: timers that nobody waits for go off, as they could have before. Whether there are any.
+/// No process is left: timers that nobody waits for go off, as they could have done before. Whether there are any.
 pub(crate) fn go_off_for_nobody() -> bool {
     let left = kept(|kept| {
         let left = kept.timers.iter().filter(|timer| !timer.is_due);
@@ -216,7 +216,7 @@ pub(crate) fn go_off_for_nobody() -> bool {
     !left.is_empty()
 }
 
-/// The run ends: timers for processes that are still there may have more to say.
+/// The run ends: notes whether timers are left whose receivers are still there.
 pub(crate) fn tell_timers_left() {
     let may_have_receiver = |receiver: Receiver| match receiver {
         Receiver::Pid(pid) => exists(pid),

@@ -1,4 +1,4 @@
-//! Who traps exits in an explored run, and what becomes of exit signals with the reason `normal`.
+//! `trap_exit` in an explored run, and what becomes of exit signals with the reason `normal`.
 //!
 //! Such a signal ends no process: it becomes a message if the receiver traps exits, and is lost otherwise. So changing
 //! `trap_exit` is modelled as a write to an object of its own, and sending such a signal as a read of it. What becomes of the

@@ -1,4 +1,4 @@
-//! Who is told of whose end in an explored run: monitors and links, and the order of what depends on an end.
+//! Monitors and links of an explored run, and the order of what depends on an end.
 //!
 //! The outcome of a monitor or a link depends on whether the other process is alive. So its end is modelled as a write to an
 //! object of its own, and a monitor or a link as a read of it.
@@ -14,20 +14,21 @@ use crate::process::registry::whether_named;
 use crate::process::{Control, Process, exists};
 use crate::term::{Pid, Term, am};
 
-/// A monitor or a link: a process is told of the end of another one.
+/// A monitor or a link: a process hears of the end of another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub(crate) by: Pid,
     pub(crate) whom: Pid,
     /// The monitor, if it is one.
     monitor: Option<RefNumbers>,
-    /// How many receives the watcher had made when it gave up a monitor, if no message of it could be left then.
+    /// How many receives the watcher had made when it gave up a monitor, if no message of the monitor could be left
+    /// then.
     pub(crate) until: Option<u32>,
     /// The access with which it has linked to the other one itself.
     pub(crate) links: Option<u64>,
     /// The access with which it gave up a link.
     pub(crate) unlinks: Option<u64>,
-    /// It hears nothing of a link, as the other one has ended normally, and it did not trap exits.
+    /// The watcher heard nothing of the end of a link: the other process ended normally, and it did not trap exits.
     pub(crate) is_lost: bool,
     /// The access with which it found that the other one was gone, where it monitors it.
     pub(crate) finds_gone: Option<u64>,
@@ -62,12 +63,12 @@ impl Watch {
     }
 }
 
-/// What stands for the end of each process, and for that of nobody.
+/// The objects that stand for the ends of processes, and for that of nobody.
 static ENDS: ObjectsOf<Pid> = ObjectsOf::new();
 static NOBODY: Object = Object::new();
-/// The same as who only asks whether a process is alive sees it, and is told of no end.
+/// As the object of its end, for processes that only ask whether a process is alive, and hear of no end.
 static ALIVE: ObjectsOf<Pid> = ObjectsOf::new();
-/// What stands for the links of each two processes, the one with the smaller pid first.
+/// The objects that stand for the links of each two processes, the one with the smaller pid first.
 static LINKS: ObjectsOf<(Pid, Pid)> = ObjectsOf::new();
 
 /// `p` is about to do what depends on whether another process has ended: it links to it, or monitors it.
@@ -81,7 +82,7 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
     }
 }
 
-/// `p` asks whether another process is alive. Nothing where it has to ask that one: no exploration is on, or it has sent
+/// `p` asks whether another process is alive. `None` where it has to ask that one: no exploration is on, or it has sent
 /// an exit signal that may end it, and the answer comes behind that.
 ///
 /// # Errors
@@ -94,7 +95,8 @@ pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'
     Ok(Some(exists(of)))
 }
 
-/// Whether `p` has sent an exit signal to another process that may end it: what it is told of that one comes behind that.
+/// Whether `p` has sent an exit signal to another process that may end it: an answer about that process comes behind
+/// the signal.
 pub(super) fn asks_behind_an_exit(p: &Process, of: Pid) -> bool {
     let may_end = kept(|kept| {
         let mut calls = kept.exit_calls.iter();
@@ -116,7 +118,8 @@ pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
     }
 }
 
-/// `p` is about to link to another process: that one could give up the link, or have one already.
+/// `p` is about to link to another process. This reads whether that one has ended, and writes their link, which the
+/// other one could have made already, or could give up.
 ///
 /// # Errors
 /// As [`looks_for`].
@@ -127,7 +130,8 @@ pub(crate) fn looks_for_peer(p: &Process, peer: Term<'_>) -> Result<(), Control<
     }
 }
 
-/// `p` is about to give up a link: has it one? Then, has its exit signal come?
+/// `p` is about to give up a link. If it has one, this also reads whether the other process has ended: then its exit
+/// signal has come, or comes too late.
 ///
 /// # Errors
 /// As [`looks_for`].
@@ -142,7 +146,7 @@ pub(crate) fn looks_for_linked(p: &Process, peer: Term<'_>) -> Result<(), Contro
             p.accesses_all(&[link, end_of(whom, Access::Read)])?;
             gives_up_link(p, whom);
             if !is_heard {
-                // What the other one has sent to make the link may still be on its way.
+                // The signal with which the other one has made the link may still be on its way.
                 p.relations().linked_by(whom.into());
             }
             Ok(())
@@ -177,7 +181,7 @@ fn link_of(one: Pid, other: Pid) -> Touch<'static> {
     }
 }
 
-/// What a process reads that is to watch who has a name, where nobody has it.
+/// The object that a process reads which monitors a name that nobody has.
 pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
     Touch {
         object: &NOBODY,
@@ -187,7 +191,7 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
     }
 }
 
-/// `p` has ended, and is about to be gone for all others.
+/// `p` has ended: the write to its end, before others can see it.
 ///
 /// # Errors
 /// As [`Process::accesses`].
@@ -214,7 +218,7 @@ pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
     }
 }
 
-/// Whom links would tell of the end of a process.
+/// The processes that hear of the end of a process by links.
 fn linked_to(whom: Pid) -> Vec<Pid> {
     let linked = kept(|kept| {
         let watches = kept.watches.iter();
@@ -285,7 +289,7 @@ impl Kept {
     }
 }
 
-/// A process links to another one: each is told of the end of the other, as it is where that one has linked to it before.
+/// A process links to another one: each hears of the end of the other, also where that one has linked to it before.
 pub(crate) fn links(p: &Process, other: Pid) {
     if !is_on() || !exists(other) {
         return;

@@ -1,9 +1,9 @@
-//! The turns of accesses to what processes share. An access is made when all are that it came after in the recorded run
-//! (`process/order/access.rs` tells why no more is needed).
+//! The turns of accesses to what processes share. An access is made when those are made after which it came in the
+//! recorded run. The head of `process/order/access.rs` says why this is enough.
 //!
-//! Which accesses a process that runs on made behind the last one that was told is not known. It makes no more until
-//! all others that were told are made, lest it gets ahead of them. In an exploration, where a prefix has the order of two
-//! accesses also in that only one of them is in it, it waits for all that the prefix has.
+//! Which accesses a process made behind the last one that the trace has is not known. If it runs on, it makes no more
+//! until all others that the trace has are made, lest it gets ahead of them. In an exploration it waits for all
+//! accesses of the prefix, because a prefix may have the order of two accesses of which it has only one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -21,16 +21,16 @@ use crate::term::Pid;
 pub(super) struct All {
     /// How many each recorded process has made.
     made: Vec<AtomicU64>,
-    /// How many it made in the recorded run, at least.
+    /// The least number that it made in the recorded run, as far as the trace says.
     known: Vec<u64>,
-    /// Whether others are told, in the trace, of the end of each process: then it comes before that.
+    /// Whether another process of the trace hears of the end of each process: then its accesses come before that.
     tells_end: Vec<bool>,
-    /// How often an access has still to come after another one; in an exploration, also how many accesses have still to
-    /// be made.
+    /// How many pairs of accesses are still to come in their order; in an exploration also how many accesses are still
+    /// to be made.
     left: AtomicU64,
-    /// Accesses were told at all: a log may leave them out.
+    /// The trace has accesses: a log may leave them out.
     are_told: bool,
-    /// No access waits any more: a process does what it did not do in the recorded run, and the others go on.
+    /// No access waits any more: some process could not follow, and the others must not wait for it.
     are_free: AtomicBool,
     /// Processes that sleep until it is their turn.
     waiting: Mutex<Vec<(Waits, Pid)>>,
@@ -82,7 +82,7 @@ impl All {
         self.made(access.of) >= access.number
     }
 
-    /// Those of the process at a place, with these steps.
+    /// The cursor for the accesses of a process that follows the one at this place.
     pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> AccessCursor {
         let mut own = AccessCursor::new(steps);
         own.left = if explore::is_on() {
@@ -105,7 +105,7 @@ impl All {
         }
     }
 
-    /// Accesses are as they come from now on.
+    /// From now on, accesses are made as they come.
     pub(super) fn let_go(&self) {
         self.are_free.store(true, Ordering::Release);
         self.wake();
@@ -143,14 +143,14 @@ impl All {
     }
 }
 
-/// The accesses of a process that follows a recorded one.
+/// The accesses that a process follows.
 pub(super) struct AccessCursor {
-    /// Those that come after others, and which, the next one first.
+    /// Pairs of an own access and another one that it comes after, the next one first.
     after: Vec<(u64, Access)>,
     next: usize,
-    /// How many it made before it ended, if it did.
+    /// How many accesses the recorded process made before it ended, if it did.
     before_exit: Option<u64>,
-    /// How many it has still to make that others wait for.
+    /// How many it has still to make, which others wait for.
     left: u64,
     /// What its access waits for, if it does.
     waits: Option<Waits>,
@@ -180,7 +180,7 @@ impl AccessCursor {
         }
     }
 
-    /// Whether it is about to make an access that it did not make before its end.
+    /// Whether it waits with an access that the recorded process did not make before its end.
     pub(super) fn await_end(&self) -> bool {
         self.waits == Some(Waits::Ends)
     }
@@ -192,17 +192,17 @@ impl AccessCursor {
         &left[..end]
     }
 
-    /// Whether it has made as many as the recorded process before its end.
+    /// Whether it has made all accesses that the recorded process made before its end.
     pub(super) fn are_all_before_exit(&self, made: u64, all: &All) -> bool {
         all.are_free() || self.before_exit.is_none_or(|last| made >= last)
     }
 
-    /// Whether the recorded process, which has this place, made more.
+    /// Whether the recorded process at this place made more accesses than have been made.
     pub(super) fn has_any_left(&self, all: &All, process: usize) -> bool {
         all.made(process) < all.known[process]
     }
 
-    /// It follows no more.
+    /// From now on, it follows no accesses, and nobody waits for its own.
     pub(super) fn finish(&mut self, all: &All) {
         let left = std::mem::take(&mut self.left) as usize;
         all.leave(self.after.len() - self.next + left);
@@ -212,7 +212,7 @@ impl AccessCursor {
 }
 
 impl Drop for ReplayState {
-    /// Nobody waits for what it has not accessed, nor for its steps.
+    /// Others wait no longer for the accesses and steps that it has not made.
     fn drop(&mut self) {
         if let Some(plan) = plan() {
             self.accesses.finish(&plan.accesses);
@@ -224,16 +224,16 @@ impl Drop for ReplayState {
 /// What an access waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
-    /// Another one.
+    /// That another access is made.
     For(Access),
-    /// The end of the process.
+    /// That a signal ends the process.
     Ends,
-    /// The recorded accesses of all others.
+    /// That all recorded accesses are made.
     Free,
 }
 
 impl Process {
-    /// Whether its access of this number is to be tried again later. It sleeps until then.
+    /// Whether its access of this number has to wait: it is to be tried again when the process is woken.
     pub(in crate::process) fn access_is_later(&self, number: u64) -> Option<Control<'static>> {
         let plan = plan()?;
         let all = &plan.accesses;
@@ -275,7 +275,7 @@ impl Process {
         match (next, own.before_exit) {
             (Some(Recorded::Exit(_)), Some(last)) if number > last => Some(Waits::Ends),
             (None, before_exit) if number > all.known[me] && !all.are_all_told_made() => {
-                // What it does after its end was recorded, too; but not so where a prefix ends with it.
+                // The trace of a run goes on behind the end of a process; a prefix may stop with that end.
                 let is_in_prefix =
                     before_exit.is_some() && (!explore::is_on() || all.tells_end[me]);
                 (!is_in_prefix).then_some(Waits::Free)
@@ -306,7 +306,7 @@ impl Process {
         self.rests_behind_last();
     }
 
-    /// What its access waits for, if it does, and for which recorded process, if for one.
+    /// What its access waits for, in words, with the recorded process that it waits for, if it is one.
     pub(super) fn says_what_access_it_waits_for(&self) -> Option<(Option<usize>, String)> {
         let plan = plan()?;
         let follows = self.follows()?;

@@ -29,7 +29,7 @@ pub(super) fn contents(trace: &Trace) -> Contents {
     all.collect()
 }
 
-/// Whether a trace tells what came from outside.
+/// Whether a trace has what came from outside.
 pub(super) fn tells_contents(trace: &Trace) -> bool {
     let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
     steps.any(|step| matches!(step, Recorded::Content { .. } | Recorded::Spent(_)))
@@ -52,8 +52,8 @@ impl Plan {
         self.contents.contains_key(&(receiver, told.number))
     }
 
-    /// Whether the recorded run tells what came from outside, if anything did. The log of an exploration does not: its processes
-    /// end without telling what they have spent.
+    /// Whether the trace has what came from outside, if anything did. The log of an exploration has not: its processes
+    /// end without a record of what they have spent.
     pub(super) fn has_contents(&self) -> bool {
         self.tells_contents
     }
@@ -73,7 +73,8 @@ pub(in crate::process) fn records_answers() -> bool {
 }
 
 impl ReplayState {
-    /// The message from outside that is due, with this content. An answer of a process comes when it has answered.
+    /// The message from outside that is due, with the recorded content. The answer of a process counts only when that
+    /// process has answered.
     pub(super) fn take_outside(
         &mut self,
         plan: &Plan,
@@ -108,7 +109,7 @@ impl Process {
         self.take_answer_on(self, native)
     }
 
-    /// The same, on the heap of `reader`.
+    /// As [`Process::take_answer`], on the heap of `reader`.
     pub(in crate::process) fn take_answer_on<'r>(
         &self,
         reader: &'r Process,
@@ -145,7 +146,7 @@ impl Process {
         waits.then_some(Control::Wait)
     }
 
-    /// What `look` says of the answer that it gets from `native` here, if one is recorded: it is not taken.
+    /// What `look` makes of the answer that `native` is to get here, if one is recorded. The answer is not taken.
     pub(crate) fn would_be_given<R>(
         &self,
         native: &Native,
@@ -177,7 +178,7 @@ impl Process {
     }
 }
 
-/// `p` has read another thing than in the recorded run from what `file` names.
+/// `p` has read from `file` what differs from the recorded run: it cannot follow.
 pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
     let Some(plan) = plan() else { return };
     let name = p.follows().map(|follows| plan.name(follows.cursor.process));
@@ -195,7 +196,8 @@ pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
     plan.cannot_follow(&[format!("{line}; {}", p.place())]);
 }
 
-/// `native` has given `p` an answer that was not recorded here. The prefixes of explorations have no answers.
+/// `native` has answered `p` where no answer was recorded: it cannot follow. The prefixes of explorations have no
+/// answers, and do not count.
 pub(in crate::process) fn note_unrecorded_answer(p: &Process, native: &Native) {
     if explore::is_on() {
         return;

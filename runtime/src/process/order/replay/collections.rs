@@ -1,6 +1,6 @@
-//! The collections of a process that others ask for. When such a request comes is chance, and what it sweeps has effects on
-//! the collections that come later and on what they cost. So they are made where they were in the recorded run, whether or
-//! not the request has come, and a request is only answered.
+//! The collections of a process that others ask for. When such a request comes is chance, and what it sweeps changes
+//! when later collections come and what they cost. So these collections are made where they were in the recorded run,
+//! whether or not the request has come, and a request is only answered.
 
 use beamline_orders::Step as Recorded;
 
@@ -19,8 +19,8 @@ pub(super) fn is_collection(step: &Recorded) -> bool {
 }
 
 impl ReplayState {
-    /// Whether it has made the accesses that were told right before this step: a call makes its access before it leaves for
-    /// a dirty scheduler, and is charged for when it is back.
+    /// Whether it has made the accesses that are recorded right before this step: a call makes its access before it
+    /// leaves for a dirty scheduler, and is charged for when it is back.
     fn has_made_accesses_before(&self, plan: &Plan, step: usize) -> bool {
         let steps = &plan.trace.processes[self.cursor.process].steps;
         match step.checked_sub(1).map(|before| &steps[before]) {
@@ -31,9 +31,9 @@ impl ReplayState {
 }
 
 impl Process {
-    /// Makes the collections that others asked for in the recorded run when it had got as far as now: behind what has come to
-    /// it, and after so many reductions, or where it is about to go on behind them (`is_last`). They cost nothing. Nothing but
-    /// y registers survives, or what the process has saved.
+    /// Makes the collections that others asked for in the recorded run when it had got as far as now: behind what has
+    /// come to it, and after the recorded number of reductions, or where it is about to go on behind them (`is_last`).
+    /// They cost nothing. Only y registers and what the process has saved survive.
     ///
     /// # Errors
     /// When the heap is too large afterwards.
@@ -48,7 +48,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether it is where a collection is due, for which others of the recorded signals have to come first.
+    /// Whether a collection is due, or recorded signals that have to come before it.
     #[inline]
     pub(crate) fn awaits_collection(&self) -> bool {
         order::is_followed() && !self.is_away() && self.has_come_to_collection(self.reductions())

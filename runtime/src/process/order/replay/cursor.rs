@@ -1,4 +1,4 @@
-//! Where a process is in what it follows.
+//! How far a process has come in the steps that it follows.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use super::Plan;
 use crate::process::order::{Source, Step};
 use crate::term::Atom;
 
-/// What a receive does that has looked at all messages.
+/// What becomes of a receive that has looked at all messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiveVerdict {
-    /// What it always does.
+    /// It does what it does without a replay.
     Free,
-    /// It waits for a message that came before its next step, and has not come.
+    /// It waits for a message that came before its next step, and is not here yet.
     Due,
-    /// It waits for what makes its next step.
+    /// It waits for the message that its next step takes, or for the signal that ends it.
     Wait,
     /// It times out.
     Timeout,
@@ -31,7 +31,7 @@ pub(super) struct Cursor {
     /// Its next delivery: due when it comes before that step.
     delivery: usize,
     end: usize,
-    /// What is in the queue, as recorded; nothing for what was not.
+    /// The recorded messages in the queue, in its order; `None` for one that was not recorded.
     queue: VecDeque<Option<Message>>,
     /// How many messages have come that no process has sent, where the replay is to stop.
     pub(super) told: u32,
@@ -55,12 +55,12 @@ impl Cursor {
         self.step == self.end && self.delivery == self.end
     }
 
-    /// All before this step is made, and has come.
+    /// Whether all steps before this one are made, and all that was to come before it has come.
     pub(super) fn has_come_to(&self, step: usize) -> bool {
         self.step >= step && self.delivery >= step
     }
 
-    /// Nothing is followed any more.
+    /// From now on, nothing is followed.
     pub(super) fn finish(&mut self) {
         (self.step, self.delivery) = (self.end, self.end);
     }
@@ -70,7 +70,7 @@ impl Cursor {
         self.all_due_messages(steps).next()
     }
 
-    /// What is recorded between what has come last and its next step, with the places of these steps.
+    /// The recorded steps, with their places, from the next delivery up to its next own step: what it waits for.
     pub(super) fn all_due<'t>(
         &self,
         steps: &'t [Recorded],
@@ -90,7 +90,7 @@ impl Cursor {
         })
     }
 
-    /// What is to come next that is no message: an exit signal that is lost, what it hears of a link, or a collection.
+    /// The next delivery, if it is due and no message: an exit signal that is lost, news of a link, or a collection.
     pub(super) fn due_signal<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
         let due = steps
             .get(self.delivery)
@@ -137,8 +137,8 @@ impl Cursor {
         self.step = next_own(steps, self.step + 1);
     }
 
-    /// Whether its last step is a receive that it has not made, or has made otherwise, although all had come that was to come
-    /// before: this receive cannot do that.
+    /// Whether no run can follow this prefix: its last step is a receive for which all has come, and which has not been
+    /// made, or has been made otherwise.
     pub(super) fn refuses(&self, steps: &[Recorded]) -> bool {
         let next = self.next(steps);
         let is_receive = matches!(next, Some(Recorded::Receive(_) | Recorded::Timeout));
@@ -152,13 +152,14 @@ impl Cursor {
         match self.next(steps) {
             None => ReceiveVerdict::Free,
             Some(Recorded::Timeout) => ReceiveVerdict::Timeout,
-            // A message that is to be received is in the queue, or is wrong; and who is to end ends by a signal.
+            // A message that is to be received is in the queue, or is wrong; and a process whose next step is its end
+            // waits for the signal.
             Some(_) => ReceiveVerdict::Wait,
         }
     }
 
-    /// The process makes a step. After the last one, and where it was to be ended by a signal that comes late, it does
-    /// what it does.
+    /// The process makes a step, which has to be the next recorded one. Behind the last one, and where a signal that
+    /// comes late was to end the process, any step is right.
     ///
     /// # Errors
     /// The step that it was to make.
@@ -224,7 +225,8 @@ impl Cursor {
         }
     }
 
-    /// Whether it missed this module here. One that is to end misses nothing any more, if the log says where that is.
+    /// Whether the recorded process missed this module here. A process that is to end misses no more modules, if the
+    /// trace says where its end is.
     pub(super) fn may_miss(&self, steps: &[Recorded], module: Atom, knows_end: bool) -> bool {
         match self.next(steps) {
             None => true,
@@ -244,13 +246,13 @@ impl Cursor {
             .filter(|step| is_own(step));
         modules.all(|(loaded, now)| match recorded.next() {
             Some(Recorded::Load { module, misses }) if is_module(module, loaded) => now >= *misses,
-            // The step itself tells what is wrong.
+            // Another module than the recorded one: the step itself reports that.
             _ => true,
         })
     }
 }
 
-/// Is it the module of this name? Those of scripts have the time in theirs.
+/// Is it the module of this name? Names of modules that scripts become have the time in them, which does not count.
 fn is_module(recorded: &str, module: Atom) -> bool {
     recorded == name::stable(module.name())
 }
@@ -275,7 +277,7 @@ fn is_own(step: &Recorded) -> bool {
     !is_told_of && !is_access(step)
 }
 
-/// Its turn is that of the process's accesses alone (`access.rs`).
+/// Is it an access? Accesses have a cursor of their own (`access.rs`).
 pub(super) fn is_access(step: &Recorded) -> bool {
     matches!(step, Recorded::After { .. } | Recorded::Accesses(_))
 }

@@ -1,5 +1,5 @@
-//! The end of the emulator. What its processes did until one of them halted it, a replay does, too, and no more: who halts
-//! it waits until all others have made their steps, and who has made its last one stands still.
+//! The end of the emulator. A replay does what the processes did until one of them halted it, and no more: the process
+//! that halts it waits until all others have made their steps, and a process that has made its last one stands still.
 //!
 //! A trace that lacks the answer of `erlang:halt/2` was cut: nobody knows what came behind it, and processes run free
 //! there.
@@ -52,7 +52,7 @@ impl End {
     }
 }
 
-/// Only who halts the emulator has a step to make.
+/// Only the process that halts the emulator has a step to make.
 const LAST: usize = 1;
 
 impl ReplayState {

@@ -1,4 +1,4 @@
-//! What has come to a process before its turn.
+//! Signals that have come to a process before their turn.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::process::Signal;
 use crate::process::order::Source;
 use crate::term::{Pid, am};
 
-/// Signals that are messages, or become some, or end the process, in the order in which they came.
+/// Signals that are messages, or become messages, or end the process, by the order in which they came.
 #[derive(Default)]
 pub(super) struct Held {
     all: BTreeMap<u64, (Source, Signal)>,
@@ -53,12 +53,12 @@ impl Held {
         self.outside.push_back(signal);
     }
 
-    /// The recording has one in the place of the next of them.
+    /// Drops the next of these messages: the recording has another one in its place.
     pub(super) fn drop_outside(&mut self) {
         self.outside.pop_front();
     }
 
-    /// The one that came first.
+    /// Takes the signal that came first.
     pub(super) fn pop(&mut self) -> Option<Signal> {
         if let Some(link) = self.links.pop_front() {
             return Some(link);
@@ -86,7 +86,7 @@ impl Held {
         }
     }
 
-    /// The same, which stays.
+    /// The recorded message, if it has come; it stays held.
     pub(super) fn get(&self, plan: &Plan, due: &Message) -> Option<&(Source, Signal)> {
         match due {
             Message::Sent { from, number } => self.all.get(self.sent.get(&(*from, *number))?),
@@ -102,7 +102,7 @@ impl Held {
         self.get(plan, due).is_some()
     }
 
-    /// The process whose answer is due, if that has come.
+    /// The process whose answer is due, if the answer has come, which is taken.
     pub(super) fn take_answer(&mut self, plan: &Plan, due: &Message) -> Option<Pid> {
         let is_it =
             |source: &Source, signal: &Signal| signal.is_from_outside() && plan.is(due, source);
@@ -141,7 +141,7 @@ impl Held {
         }
     }
 
-    /// Whether it has come.
+    /// Whether the signal that is due has come.
     pub(super) fn has_signal(&self, plan: &Plan, due: &Recorded) -> bool {
         match *due {
             Recorded::Heard(what, of) => {
@@ -170,12 +170,12 @@ impl Held {
         self.others.iter().filter_map(|at| self.all.get(at))
     }
 
-    /// Whether this is true of one that was not sent by a recorded process.
+    /// Whether `is_it` is true of a signal that no recorded process has sent.
     pub(super) fn any(&self, is_it: impl Fn(&Signal) -> bool) -> bool {
         self.others().any(|(_, signal)| is_it(signal))
     }
 
-    /// The first one, not sent by a recorded process, of which this is true.
+    /// Takes the first signal of which `is_it` is true, of those that no recorded process has sent.
     pub(super) fn take_other(
         &mut self,
         is_it: impl Fn(&Source, &Signal) -> bool,

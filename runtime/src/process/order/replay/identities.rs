@@ -12,11 +12,11 @@ use crate::term::Pid;
 
 /// Which pids the recorded run gave.
 pub(super) struct Identities {
-    /// The highest of them; nothing where the trace tells none.
+    /// The highest of them; `None` where the trace tells none.
     last: Option<u64>,
     /// Those of processes that others have spawned.
     spawned: HashSet<u64>,
-    /// The highest number of a port; nothing where the trace tells none.
+    /// The highest number of a port; `None` where the trace tells none.
     last_port: Option<u64>,
     /// The next process without a parent gets the first one from here on that no other has.
     next_root: AtomicU64,

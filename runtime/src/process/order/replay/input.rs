@@ -1,5 +1,5 @@
-//! Input in a replay: a process that waits until there is some is told so when it was in the recorded run, and what it
-//! reads then is recorded, too.
+//! Input in a replay: a process that waits for input hears of it when it did in the recorded run, and what it reads
+//! then is recorded, too.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::heap::Message as HeapMessage;
 use crate::process::{Process, Signal};
 use crate::term::Pid;
 
-/// What a process that waits for input is told, and how it waits where nothing is recorded.
+/// The message that a process gets that waits for input, and how it waits where nothing is recorded.
 pub(super) struct Input {
     word: HeapMessage,
     reader: Pid,
@@ -21,7 +21,7 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// What the reader is told in the recorded run.
+    /// The reader's message in the recorded run.
     pub(super) fn tell(&self) -> Signal {
         Signal::own(HeapMessage::copy_of(self.word.term()), self.reader)
     }
@@ -33,8 +33,8 @@ impl Input {
 }
 
 impl Process {
-    /// Waits for input by `watch`, which has `word` sent to it. As long as it follows a recorded run, it is told when it
-    /// was told there.
+    /// Waits for input by `watch`, which has `word` sent to it. As long as it follows a recorded run, the word comes
+    /// when it came there.
     pub(crate) fn awaits_input(
         &self,
         word: HeapMessage,

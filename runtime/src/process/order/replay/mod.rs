@@ -63,9 +63,9 @@ struct Plan {
     goes_on: bool,
     /// Where it stops, if anywhere.
     stop: Option<Halt>,
-    /// Which recorded process each one follows.
+    /// The recorded process that each process follows: its place in the trace.
     indexes: RwLock<HashMap<Pid, usize>>,
-    /// Why processes have ended: who asks later than in the recorded run is told as it was then.
+    /// Why processes have ended: a monitor or link that comes later than in the recorded run hears the recorded reason.
     ends: Mutex<HashMap<Pid, HeapMessage>>,
     /// Steps and deliveries so far.
     progress: AtomicU64,
@@ -74,9 +74,9 @@ struct Plan {
     end: end::End,
     /// Made when it is asked for first.
     timers: OnceLock<timers::Receivers>,
-    /// Who waits, where the watch asks.
+    /// Processes that wait, filled when the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
-    /// Who has spent another number than in the recorded run.
+    /// Processes that have spent another number than in the recorded run.
     spent_otherwise: Mutex<Vec<spent::Otherwise>>,
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// Follows these steps from now on: those of processes that are there already as well. Without a watch: who runs the
-/// processes asks [`Process::unfinished`].
+/// Follows these steps from now on, also in processes that are there already. There is no watch: the caller, which runs
+/// the processes, asks [`Process::unfinished`].
 pub(crate) fn follow(trace: Trace) {
     let _ = PLAN.set(Plan::new(trace, false, None));
     order::ask(FOLLOWED);
@@ -129,7 +129,7 @@ pub(crate) fn roots() -> Vec<u64> {
     roots.collect()
 }
 
-/// Whether nothing but a process of the run that is followed could go on, and none of them waits for a timer.
+/// Whether some process of the followed run waits, and each of them waits for a step that no timer can bring.
 pub(crate) fn is_stuck(stuck_of: impl Fn(Pid) -> Option<bool>) -> bool {
     let Some(plan) = plan() else { return false };
     let all: Vec<Pid> = plan.indexes.read().keys().copied().collect();
@@ -137,7 +137,7 @@ pub(crate) fn is_stuck(stuck_of: impl Fn(Pid) -> Option<bool>) -> bool {
     waiting.peek().is_some() && waiting.all(|is_stuck| is_stuck)
 }
 
-/// Whether a process waits for a step that no timer can bring; nothing where it follows nothing any more.
+/// Whether a process waits for a step that no timer can bring; `None` where it follows nothing any more.
 pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     let plan = plan()?;
     let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
@@ -151,12 +151,12 @@ pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     )
 }
 
-/// Whether accesses that were told have still to be made.
+/// Whether accesses that the trace has are still to be made.
 pub(crate) fn lacks_accesses() -> bool {
     plan().is_some_and(|plan| !plan.accesses.are_all_told_made())
 }
 
-/// What a message tells that no process has sent.
+/// What a message that no process has sent is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SystemNotice {
     /// The end of a process, to which it is linked.
@@ -167,13 +167,13 @@ pub(crate) enum SystemNotice {
     Any,
 }
 
-/// What a process follows.
+/// What a process follows, and what it holds meanwhile.
 pub(in crate::process) struct ReplayState {
     cursor: Cursor,
     accesses: access::AccessCursor,
-    /// What the recorded process spent by its end, if it is told.
+    /// What the recorded process spent by its end, if that is known.
     spent: Option<Spent>,
-    /// The signal that ended it, if it is told.
+    /// The signal that ended it, if that is known.
     ended_by: Option<ExitSignal>,
     /// Collections requested by others that are still to come.
     collections: usize,
@@ -181,7 +181,7 @@ pub(in crate::process) struct ReplayState {
     held: Held,
     /// The input that it waits for.
     input: Option<input::Input>,
-    /// What the receive that it is at has still to try.
+    /// The messages that its present receive has still to try.
     trial: Option<Box<Trial>>,
     /// It has steps to make before the emulator ends.
     is_at_work: bool,
@@ -254,7 +254,7 @@ impl Plan {
         processes.position(|process| process.origin == origin)
     }
 
-    /// A process of it has not followed, and runs free.
+    /// Whether some process could not follow, and runs free.
     fn has_gone_free(&self) -> bool {
         self.goes_on && self.has_differed.load(Ordering::Relaxed)
     }
@@ -292,7 +292,7 @@ impl Plan {
                     // To an exploration, what a monitor tells of an end is another thing than that a later one finds
                     // nobody. A replay takes either, as a trace without numbers of monitors has it.
                     let is_as_gone = *is_exit || told.gone == *is_gone || !explore::is_on();
-                    // A name that nobody has any more tells of nobody.
+                    // A monitor by a name that nobody has any more knows no process.
                     let is_of = of == told.of && is_as_gone || of.is_none() && *is_gone;
                     told.exit == *is_exit && is_of
                 }
@@ -326,7 +326,7 @@ impl Plan {
         })
     }
 
-    /// Whether a recorded process has still to make an access that comes behind one of another process.
+    /// Whether a recorded process has still to make an access that comes after one of another process.
     fn comes_later(&self, process: usize, behind: Option<usize>) -> bool {
         let made = self.accesses.made(process);
         let steps = &self.trace.processes[process].steps;
@@ -346,8 +346,8 @@ impl ReplayState {
         &plan.trace.processes[self.cursor.process].steps
     }
 
-    /// The held signal whose turn it is, corrected as it was told in the recorded run. A signal that ends a process
-    /// (`traps` says whether they become messages) comes after its last step, when `now` it has spent as much.
+    /// The held signal whose turn it is, with the recorded reason. A signal that ends the process (`traps` says whether
+    /// signals become messages) comes after its last step, when it has spent as much by `now`.
     fn take_due(&mut self, plan: &'static Plan, traps: bool, now: &spent::Now) -> Option<Signal> {
         let steps = self.steps(plan);
         if self.cursor.is_over() {
@@ -390,7 +390,7 @@ impl ReplayState {
         }
     }
 
-    /// The word of input that is due, where it waits for input.
+    /// The message that says that there is input, if that is due, and the process waits for input.
     fn tell_input(&self, due: &Message) -> Option<Signal> {
         let is_of_nobody = matches!(
             due,
@@ -407,8 +407,8 @@ impl ReplayState {
 }
 
 impl Plan {
-    /// The signal with the recorded reason: a monitor or link that comes late finds the process gone, and hears `noproc`. An
-    /// exit signal was a message, although the process may not trap exits yet.
+    /// The signal with the recorded reason: a monitor or link that comes late finds the process gone, and would hear
+    /// `noproc`. An exit signal is a message, as it was there, even if the process does not trap exits yet.
     fn corrected(&self, recorded: &Message, source: Source, signal: Signal) -> Signal {
         let (Message::SystemMessage(SystemMessage { gone, .. }), Source::SystemMessage { of, .. }) =
             (recorded, source)
@@ -435,8 +435,8 @@ impl Plan {
         }
     }
 
-    /// The reason of an exit signal, as it was in the recorded run: where it is that of a link to a process that is gone already,
-    /// that one may have been there still, and the other way round.
+    /// The reason of an exit signal, as it was in the recorded run: a link that found its process gone may find it
+    /// alive in the replay, and the other way round.
     fn reason_of(&self, exit: &Exit, was_gone: bool) -> HeapMessage {
         let reason = HeapMessage::copy_of(exit.reason.term());
         match exit.linked && !explore::is_on() {
@@ -445,7 +445,7 @@ impl Plan {
         }
     }
 
-    /// The reason of a process that was gone in the recorded run, or was not, from that of one that is gone now, or is not.
+    /// The recorded reason: `noproc` where the process was gone then, else that of its end, whichever came now.
     fn reason(
         &self,
         of: Option<Pid>,
@@ -497,13 +497,13 @@ impl Process {
         self.deliver_due()
     }
 
-    /// The signals of links that are held: it ends.
+    /// Takes the held signals of links: the process ends.
     pub(in crate::process) fn held_of_links(&self) -> impl Iterator<Item = Signal> + use<> {
         let links = self.follows().map(|mut follows| follows.held.take_links());
         links.into_iter().flatten()
     }
 
-    /// Where the message comes from that a signal is or becomes; nothing for one that becomes none.
+    /// The source of the message that a signal is or becomes; `None` for a signal that becomes none.
     pub(in crate::process) fn source_of(&self, signal: &Signal) -> Option<Source> {
         match signal {
             Signal::Message { number: ANSWER, .. } => None,
@@ -553,13 +553,13 @@ impl Process {
                 Some(signal) => self.handle_now(signal)?,
                 None => return Ok(()),
             }
-            // A message says so itself; another signal may be the last before the place.
+            // A message does so itself where it is delivered; another signal may be the last before the place.
             self.stops_behind();
         }
     }
 
-    /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run. One
-    /// that is left with an error, `by_error`, waits for no more than what came before the next step.
+    /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run. A
+    /// receive that is about to raise an error (`by_error`) waits only for what came before the next step.
     pub(crate) fn awaits_turn(&self, by_error: impl FnOnce() -> bool) -> bool {
         if self.is_flushing() {
             return false;
@@ -596,13 +596,13 @@ impl Process {
         !follows.is_over(plan)
     }
 
-    /// Whether it has still to do what a recorded process did, and not in an exploration.
+    /// Whether it follows a recorded process that has steps left, in a replay and not in an exploration.
     pub(in crate::process) fn is_replayed(&self) -> bool {
         order::is_followed() && !explore::is_on() && self.has_steps_to_follow()
     }
 
-    /// A built-in function is about to give up what tells of the end of `of`, or, with [`SystemNotice::Any`], what no process
-    /// sends: whether the recorded process had been told before. Then it is to try again later.
+    /// A built-in function is about to give up a monitor, link or timer of which a message could still come. `Some`: in
+    /// the recorded run it had come before, so the function is to be called again later.
     pub(crate) fn wait_for_notice(
         &self,
         word: impl FnOnce(&Process) -> Option<SystemNotice>,
@@ -617,7 +617,7 @@ impl Process {
         };
         let (plan, follows) = (plan()?, self.follows()?);
         let (me, of) = (follows.cursor.process, pid.and_then(|pid| plan.index(pid)));
-        // That it is gone is what a later monitor or link finds.
+        // A recorded `noproc` is for a monitor or link that comes later, which finds the process gone.
         let is_found_later = || pid.is_some_and(exists) || plan.comes_later(me, of);
         let tells = |due: &Message| match due {
             Message::Sent { .. } => false,
@@ -644,7 +644,7 @@ impl Process {
         is_due.then_some(Control::Wait)
     }
 
-    /// Has a process that is about to wait look at its messages again, if one that was held until its turn is due by now.
+    /// Wakes a process that is about to wait, if the turn of a held signal has come meanwhile.
     pub(in crate::process) fn wake_if_held_is_due(&self) {
         if let (Some(plan), Some(follows)) = (plan(), self.follows())
             && follows.may_take(plan)
@@ -653,7 +653,7 @@ impl Process {
         }
     }
 
-    /// It makes a step: the next one that was recorded, or the first one after all that were.
+    /// It makes a step: the next recorded one, or one behind all that were recorded.
     pub(in crate::process) fn follow_step(&self, step: Step) {
         let plan = plan().filter(|_| order::is_followed());
         let Some(plan) = plan else { return };
@@ -707,7 +707,7 @@ impl Process {
         self.stops_behind();
     }
 
-    /// The message at this place has been taken out of its queue, and that is no step.
+    /// The message at this place has been dropped, which is no step.
     pub(in crate::process) fn follow_flush(&self, at: usize) {
         if let Some(mut follows) = self.follows() {
             follows.cursor.drop_at(at);
@@ -732,7 +732,7 @@ impl Process {
         follows.cursor.may_load(follows.steps(plan), modules)
     }
 
-    /// It does not do what it did in the recorded run.
+    /// Its step is another one than the recorded one: the process cannot follow.
     #[cold]
     fn differs(&self, plan: &Plan, expected: &Recorded, came: &str) {
         let Some(mut follows) = self.follows() else {

@@ -1,6 +1,6 @@
-//! What processes have spent by their ends. Where the order of a run is recorded or followed, reductions do not depend on
-//! when messages come. So they say where in its code a process was when a signal ended it, and a replay that makes another
-//! number has not done the same.
+//! What processes have spent by their ends. Where the order of a run is recorded or followed, reductions do not depend
+//! on when messages come. So they say where in its code a process was when a signal ended it; and a replay with other
+//! numbers has not done what the recorded run did.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +23,7 @@ pub(super) fn of(steps: &[Recorded]) -> Option<Spent> {
 /// How far a process has come.
 pub(super) struct Now {
     reductions: u64,
-    /// It sleeps in a receive, and nothing has come for it; or with an access that it is not to make.
+    /// It sleeps in a receive, and nothing has come for it; or it waits with an access that it is not to make.
     sleeps: bool,
 }
 
@@ -35,7 +35,7 @@ impl Now {
         }
     }
 
-    /// Whether a signal may end the process here. One that sleeps does not come any further.
+    /// Whether a signal may end the process here. A process that sleeps gets no further, whatever it has spent.
     pub(super) fn may_be_last(&self, spent: Option<Spent>) -> bool {
         spent.is_none_or(|spent| {
             spent.by_signal && (self.sleeps || self.reductions >= spent.reductions)
@@ -44,7 +44,7 @@ impl Now {
 }
 
 impl ReplayState {
-    /// Is it the signal that ended the recorded process, if one is told?
+    /// Is it the signal that ended the recorded process, if that is known?
     fn is_end(&self, plan: &'static Plan, exit: &Exit) -> bool {
         self.ended_by.is_some_and(|by| plan.is_signal(by, exit))
     }
@@ -58,7 +58,7 @@ impl ReplayState {
     }
 }
 
-/// What is told of the signal that ended the recorded process.
+/// What is known of the signal that ended the recorded process.
 #[derive(Clone, Copy)]
 struct Last {
     by: Option<ExitSignal>,
@@ -110,7 +110,7 @@ impl ReplayState {
     }
 }
 
-/// Calls are traced, which cost other reductions then, as in OTP: processes make another number of them.
+/// Calls are traced, which changes what they cost, as in OTP: the numbers of processes differ for this reason alone.
 static CALLS_COST_OTHERWISE: AtomicBool = AtomicBool::new(false);
 
 /// Calls are traced from now on, and not only counted.
@@ -126,7 +126,7 @@ pub(super) struct Otherwise {
 }
 
 impl Process {
-    /// Whether it has come to where a signal ended it in the recorded run: it goes no further.
+    /// Whether it has come to the place where a signal ended it in the recorded run: it goes no further.
     #[inline]
     pub(crate) fn awaits_end(&self) -> bool {
         order::is_followed() && self.has_come_to_end()
@@ -141,7 +141,7 @@ impl Process {
         ends_here && follows.has_made_all(plan)
     }
 
-    /// It has to wait for its end: if the signal has come that is to end it, it does not sleep.
+    /// It waits for its end: wakes it, if the signal that is to end it has come already.
     pub(super) fn looks_for_last(&self) {
         let (traps, now) = (self.flags.get().trap_exit, Now::of(self));
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
@@ -175,7 +175,7 @@ impl Process {
         }
     }
 
-    /// It is about to end.
+    /// It is about to end: notes whether it has spent another number than the recorded process.
     pub(super) fn compare_spent(&self, plan: &'static Plan) {
         let Some(follows) = self.follows() else {
             return;

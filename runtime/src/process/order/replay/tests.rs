@@ -149,7 +149,7 @@ fn a_receive_times_out_where_it_did() {
     assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Timeout);
     assert_eq!(cursor.make(&plan, Step::Timeout), Ok(()));
     assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
-    // Who is to be ended by a signal waits for it.
+    // A process that is to be ended by a signal waits for it.
     assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Wait);
     assert_eq!(cursor.make(&plan, Step::Exit), Ok(()));
 }

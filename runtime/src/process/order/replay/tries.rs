@@ -38,11 +38,11 @@ pub(crate) enum Tries {
     Later,
 }
 
-/// The messages that could have come first, and who waits for them.
+/// The messages that could have come first, and the processes that wait for them.
 pub(super) struct Others {
     /// At each receive: by its process, and its place among the steps.
     all: HashMap<(usize, usize), Vec<Message>>,
-    /// So often has nothing happened while somebody waited.
+    /// How often nothing has happened for a while in which a process waited.
     pauses: AtomicU32,
     waiting: Mutex<HashSet<Pid>>,
 }
@@ -67,7 +67,7 @@ impl Others {
         }
     }
 
-    /// Whether one may wait who has begun when there had been so many pauses.
+    /// Whether a process may go on waiting that began when there had been `since` idle periods.
     fn may_wait(&self, since: u32) -> bool {
         let pauses = self.pauses.load(Ordering::Relaxed);
         pauses == since && pauses < PAUSES
@@ -100,7 +100,7 @@ fn wake(pid: Pid) {
     deliver(pid, Signal::request(wake));
 }
 
-/// The others of the run that is followed, and a watch over who waits for them.
+/// The others of the run that is followed, and a watch over the processes that wait for them.
 fn others(plan: &'static Plan) -> &'static Others {
     static OTHERS: OnceLock<Others> = OnceLock::new();
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
@@ -110,7 +110,7 @@ fn others(plan: &'static Plan) -> &'static Others {
             .name("replay_tries".into())
             .spawn(|| others.watch(plan));
         if started.is_err() {
-            // Nobody would wake who waits.
+            // Nothing would wake waiting processes: let them not wait.
             others.pauses.store(PAUSES, Ordering::Relaxed);
         }
     }

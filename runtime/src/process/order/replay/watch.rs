@@ -16,7 +16,7 @@ use crate::sys::chance::outside;
 const PAUSE: Duration = Duration::from_millis(500);
 /// Most processes named.
 const NAMED: usize = 4;
-/// A replay is stuck when nothing has happened in so many looks.
+/// A replay is stuck when nothing has happened in this many looks.
 const PATIENCE: u32 = 10;
 
 /// Starts the watch.

@@ -104,7 +104,7 @@ impl Machine<'_> {
         }
     }
 
-    /// It is to be ended by this signal: whether it was; nothing where it waits.
+    /// It is to be ended by this signal: whether it was; `None` where it waits.
     fn end_due(&mut self, at: usize, by: Signal) -> Option<bool> {
         let is_by = |item: &Item| matches!(item, Item::Signal(signal) if *signal == by);
         let place = self.held[at].iter().position(is_by)?;
