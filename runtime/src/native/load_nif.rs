@@ -1,7 +1,7 @@
 //! `erlang:load_nif/2`. The modules of OTP that ERTS links in have their native functions here. Other libraries are
 //! opened.
 
-use super::{NIFS, atom, error};
+use super::{NIFS, atom, error, prim_socket};
 use crate::bif::{badarg, bifs};
 use crate::code::stubs::for_each_return;
 use crate::loader::module::{Module, module_at};
@@ -37,6 +37,9 @@ fn is_spare(module: &str) -> bool {
 fn load<'p>(p: &'p Process, code: &Arc<Module>, name: &[u8], info: Term<'p>) -> Term<'p> {
     let module = code.name.name();
     if is_native(module) && !is_spare(module) {
+        if module == "prim_socket" {
+            prim_socket::configure(info);
+        }
         return am::ok.term();
     }
     match library::load(p, code, name, info) {

@@ -12,6 +12,8 @@ mod load_nif;
 pub(crate) mod names;
 pub(crate) mod prim_buffer;
 pub(crate) mod prim_file;
+mod prim_net;
+mod prim_socket;
 pub(crate) mod prim_tty;
 mod terminfo;
 mod zlib;
@@ -34,6 +36,8 @@ pub(crate) const NIFS: &[&[Bif]] = &[
     erl_tracer::TABLE,
     prim_buffer::TABLE,
     prim_file::TABLE,
+    prim_net::TABLE,
+    prim_socket::TABLE,
     prim_tty::TABLE,
     zlib::TABLE,
     zstd::TABLE,

@@ -73,6 +73,17 @@ struct File {
     ordered: Option<turns::Ordered>,
 }
 
+/// Another descriptor of the open file behind `handle`; `None` for what is no file.
+pub(super) fn duplicate(handle: Term<'_>) -> Option<Result<OwnedFd, Errno>> {
+    let file = object::<File>(handle).ok()?;
+    let fd = file.fd.try_lock();
+    let open = fd.as_ref().and_then(|fd| fd.as_ref());
+    Some(match open {
+        Some(fd) => rustix::io::fcntl_dupfd_cloexec(fd, 0),
+        None => Err(Errno::INVAL),
+    })
+}
+
 type OsResult<T> = Result<T, Errno>;
 
 /// A call's error: an exception, or an error number to answer with.

@@ -12,7 +12,10 @@
 
 pub mod control;
 pub mod interfaces;
+pub mod messages;
+pub mod names;
 pub mod namespace;
+pub mod protocols;
 pub mod resolve;
 pub mod services;
 

@@ -28,7 +28,6 @@ use crate::sched::timers;
 use crate::sys::chance::poll::Interest;
 use crate::sys::errno;
 use crate::sys::socket::{Address, Socket};
-use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid};
 use options::Settings;
 use statistics::Statistics;
@@ -88,16 +87,16 @@ struct Inet {
     ignored: Option<Vec<Interest>>,
 }
 
-/// Is the order of the run recorded, or given? Sockets are in none of these yet.
+/// Is the order of the run recorded, or given? Sockets are in none of these: there is no such driver then. `kernel` opens a
+/// socket when it starts, to ask for the name of the host, and does without.
 ///
 /// # Errors
-/// `enotsup`, with a line that says why.
+/// `badarg`, which is `eprotonosupport` to programs.
 fn refuse_in_orders() -> Result<(), Error> {
-    if order::is_asked() {
-        complain!("beamline: sockets are not in recordings of the order, replays and explorations");
-        return Err(Error::Os("enotsup"));
+    match order::is_asked() {
+        true => Err(Error::Badarg),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 impl Inet {
