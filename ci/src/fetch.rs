@@ -21,14 +21,18 @@ const RELEASE: u32 = 29;
 /// Suites that may have it, first one first.
 const SUITES: [&str; 2] = ["forky", "sid"];
 
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 14] = [
     "erlang-asn1",
     "erlang-base",
     "erlang-crypto",
     "erlang-dev",
     "erlang-eunit",
+    "erlang-inets",
     "erlang-parsetools",
+    "erlang-public-key",
     "erlang-runtime-tools",
+    "erlang-ssh",
+    "erlang-ssl",
     "erlang-syntax-tools",
     "erlang-tools",
     "elixir",

@@ -21,6 +21,8 @@ pub(super) struct Input {
     pub(super) size: usize,
     /// How many are missing of the packet that it begins with; 0 where that is not known.
     pub(super) missing: usize,
+    /// The last read has filled what it was given: there is probably more.
+    pub(super) was_filled: bool,
     /// The start line of an HTTP message has come, and its headers follow.
     pub(super) in_headers: bool,
 }
@@ -42,9 +44,9 @@ pub(super) struct NoPacket;
 
 impl Input {
     pub(super) fn clear(&mut self) {
-        let in_headers = self.in_headers;
         *self = Input {
-            in_headers,
+            in_headers: self.in_headers,
+            was_filled: self.was_filled,
             ..Input::default()
         };
     }
@@ -245,6 +247,7 @@ impl Tcp {
                 Err(error) => return self.lost(port, error),
             };
             port.took_input(received);
+            self.input.was_filled = received == wanted;
             if self.input.missing > 0 {
                 self.input.missing -= received.min(self.input.missing);
                 return match self.input.missing {

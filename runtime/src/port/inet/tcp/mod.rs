@@ -26,6 +26,7 @@ use crate::sched::timers;
 use crate::sys::chance::clock::monotonic_ns;
 use crate::sys::chance::poll::Interest;
 use crate::sys::socket;
+use crate::sys::stderr::complain;
 use crate::term::{Pid, am};
 use accept::Accepting;
 use input::Input;
@@ -39,6 +40,9 @@ const OPENS: Opens = Opens {
 
 /// The largest packet that a process may ask for. Source: `TCP_MAX_PACKET_SIZE`.
 const MAX_REQUEST: u32 = 0x400_0000;
+
+/// Reads of a connection before others have their turn. To wait for the descriptor costs several times as much as a read.
+const READS_AT_ONCE: usize = 16;
 
 /// What is to happen at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +95,11 @@ impl Tcp {
     /// # Errors
     /// Sockets are refused in this run.
     pub(in crate::port) fn open(has_binary_data: bool) -> Result<Tcp, Error> {
-        refuse_in_orders()?;
+        refuse_in_orders().inspect_err(|_| {
+            complain!(
+                "beamline: while the order of a run is recorded or given, gen_tcp has sockets of {{inet_backend, socket}} only"
+            );
+        })?;
         Ok(Tcp {
             has_binary_data,
             ..Tcp::with(Settings::default())
@@ -235,6 +243,20 @@ impl Tcp {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Reads what has come, a few times where there is much; whether more is wanted.
+    fn read_all(&mut self, port: &mut Context<'_>) -> bool {
+        for _ in 0..READS_AT_ONCE {
+            self.input.was_filled = false;
+            if self.read(port, 0).is_err() {
+                return false;
+            }
+            if !self.input.was_filled || !self.inet.settings.is_active() {
+                break;
+            }
+        }
+        self.inet.settings.is_active() || self.inet.waiting.is_some()
     }
 
     /// The connect has come to its end.
@@ -472,9 +494,7 @@ impl Driver for Tcp {
         match interest {
             Interest::Read if !self.accepting.is_empty() => self.accept_ready(port),
             Interest::Read if self.inet.is_connected() => {
-                let read = self.read(port, 0);
-                let waits = self.inet.settings.is_active() || self.inet.waiting.is_some();
-                if read.is_ok() && waits {
+                if self.read_all(port) {
                     self.inet.watch(port, Interest::Read);
                 }
             }
