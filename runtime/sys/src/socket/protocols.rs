@@ -1,6 +1,6 @@
 //! The system's list of protocols.
 //!
-//! Invariant PR1: the C library answers in memory of its own, which its next answer overwrites: it is asked, and what it
+//! Invariant PE1: the C library answers in memory of its own, which its next answer overwrites: it is asked, and what it
 //! has answered is copied, under the lock.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -27,7 +27,7 @@ pub struct Protocol {
 }
 
 /// # Safety
-/// PR1: it is a text of the answer.
+/// PE1: it is a text of the answer.
 unsafe fn text(at: *const c_char) -> String {
     // SAFETY: by contract.
     unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
@@ -38,11 +38,11 @@ unsafe fn text(at: *const c_char) -> String {
 pub fn all() -> Vec<Protocol> {
     let _asked = ASKED.lock();
     let mut all = Vec::new();
-    // SAFETY: PR1: under the lock.
+    // SAFETY: PE1: under the lock.
     unsafe { setprotoent(1) };
-    // SAFETY: PR1: null, or a row until the next call.
+    // SAFETY: PE1: null, or a row until the next call.
     while let Some(row) = unsafe { getprotoent().as_ref() } {
-        // SAFETY: PR1: the name, and a list of others that ends with null.
+        // SAFETY: PE1: the name, and a list of others that ends with null.
         let names = unsafe {
             let mut names = vec![text(row.p_name)];
             let mut other = row.p_aliases;
@@ -57,7 +57,7 @@ pub fn all() -> Vec<Protocol> {
             number: row.p_proto,
         });
     }
-    // SAFETY: PR1: under the lock.
+    // SAFETY: PE1: under the lock.
     unsafe { endprotoent() };
     all
 }
