@@ -229,6 +229,7 @@ impl Scheduler {
     /// Sleeps until there is work, or a timer is due.
     fn idle(&self) {
         self.expire_timers();
+        poll::look_before_sleep();
         self.machine.parking.announce(self.id);
         if self.has_work() {
             self.machine.parking.retract(self.id);

@@ -329,6 +329,17 @@ pub fn is_due() -> bool {
     POLLER.get().is_some_and(Poller::is_due) && !is_by_scheduler()
 }
 
+/// Queues what is ready, for a scheduler that has nothing else to run: it looks for itself, which is faster than to sleep and
+/// to be woken by the thread that waits.
+pub fn look_before_sleep() {
+    let Some(poller) = POLLER.get().filter(|_| !is_by_scheduler()) else {
+        return;
+    };
+    if poller.table.lock().others != 0 {
+        poller.look();
+    }
+}
+
 /// Calls what is due, in the order in which it was set; `false` when nothing is.
 pub fn take_ready() -> bool {
     let Some(poller) = POLLER.get() else {
