@@ -49,3 +49,10 @@ fn an_exploration_refuses_sockets_by_name() {
     );
     assert!(told.contains("not explored: sockets"), "{told}");
 }
+
+#[test]
+fn killed_processes_leave_no_socket_open() {
+    let Some(place) = sockets() else { return };
+    let kills = call(&["run", "--"], "sockets:kills(), halt().");
+    assert_eq!(place.printed(&kills), "{0,1,1}\n");
+}

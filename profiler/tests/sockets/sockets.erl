@@ -2,7 +2,7 @@
 %% (`sockets.txt`): nothing that is chance.
 -module(sockets).
 -compile([nowarn_deprecated_catch]).
--export([main/1, echo/0, fails/0]).
+-export([main/1, echo/0, fails/0, kills/0]).
 
 main(_) ->
     r(tcp, fun() -> tcp(inet, {127,0,0,1}) end),
@@ -359,3 +359,56 @@ echo() ->
 fails() ->
     {error, enotsup} = socket:open(inet, stream, tcp),
     ok.
+
+%% Kills processes in the middle of what they do with sockets. Prints the descriptors that are left over, and the sockets.
+kills() ->
+    {ok, L} = socket:open(inet, stream, tcp),
+    ok = socket:bind(L, #{family => inet, addr => loopback, port => 0}),
+    ok = socket:listen(L, 1000),
+    {ok, A} = socket:sockname(L),
+    [spawn_link(fun() -> accepts(L) end) || _ <- lists:seq(1, 4)],
+    Before = descriptors(),
+    rand:seed(exsss, {1, 2, 3}),
+    [begin
+         Pids = [spawn(fun() -> works(A) end) || _ <- lists:seq(1, 50)],
+         [begin [erlang:yield() || _ <- lists:seq(1, rand:uniform(20))], exit(Pid, kill) end || Pid <- Pids]
+     end || _ <- lists:seq(1, 20)],
+    io:format("~p~n", [settled(Before, 500)]).
+
+settled(Before, Left) ->
+    #{counters := #{num_sockets := N}} = socket:info(),
+    case {descriptors() - Before, N, socket:number_of()} of
+        {0, 1, 1} = Settled -> Settled;
+        Not when Left =:= 0 -> Not;
+        _ -> timer:sleep(20), settled(Before, Left - 1)
+    end.
+
+descriptors() ->
+    {ok, All} = file:list_dir("/proc/self/fd"),
+    length(All).
+
+accepts(L) ->
+    {ok, S} = socket:accept(L),
+    P = spawn(fun() -> receive go -> answers(S) end end),
+    ok = socket:setopt(S, {otp, controlling_process}, P),
+    P ! go,
+    accepts(L).
+
+answers(S) ->
+    maybe
+        {ok, B} ?= socket:recv(S, 0),
+        ok ?= socket:send(S, B),
+        answers(S)
+    else
+        _ -> socket:close(S)
+    end.
+
+works(A) ->
+    {ok, C} = socket:open(inet, stream, tcp),
+    case rand:uniform(2) of
+        1 -> socket:connect(C, A);
+        2 -> socket:connect(C, A, nowait)
+    end,
+    spawn_link(fun() -> socket:recv(C, 100) end),
+    [begin socket:send(C, binary:copy(<<"x">>, 100000)), socket:recv(C, 1000) end || _ <- lists:seq(1, 20)],
+    socket:close(C).
