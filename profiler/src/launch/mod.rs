@@ -256,6 +256,11 @@ impl What {
             What::Record(request) => request.span.by_signal,
         }
     }
+
+    /// Whether they record the order of the run.
+    fn has_order(&self) -> bool {
+        matches!(self, What::Record(request) if request.events.contains(&ring::Group::Order))
+    }
 }
 
 /// A command to run, the OTP to run it on, and what to record.
@@ -348,6 +353,14 @@ impl Ended {
 /// Mix's own switch for systems that cannot lock a build as it does, over a socket. Runs that are to be the same each time
 /// have none: the number of its port differs, and is in a file.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
+
+/// What has Mix not lock a build, in a run that is to be the same each time, unless the user says what is to be.
+fn without_mix_lock(launch: &Launch, chance: &Chance) -> Option<(&'static str, String)> {
+    let has_order = launch.what.has_order() || launch.mode.replay.is_some();
+    let is_repeated = has_order || *chance != Chance::Live;
+    let is_free = std::env::var_os(MIX_LOCK).is_none();
+    (is_repeated && is_free).then(|| (MIX_LOCK, "0".to_owned()))
+}
 
 /// The surroundings that all commands of a launch run in.
 struct Place {
@@ -621,10 +634,8 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     let chance = place.chance(begun_ns);
     if chance != Chance::Live {
         variables.push((Chance::VARIABLE, chance.to_variable()?));
-        if std::env::var_os(MIX_LOCK).is_none() {
-            variables.push((MIX_LOCK, "0".to_owned()));
-        }
     }
+    variables.extend(without_mix_lock(launch, &chance));
     let begun = chance::now();
     let switch = launch.what.is_by_signal().then(|| Span::switch(&folder));
     let status = place.run(&command, &variables, switch)?;

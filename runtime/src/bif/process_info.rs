@@ -10,7 +10,8 @@ use crate::process::order::answer::are_written_alike;
 use crate::process::order::explore;
 use crate::process::order::explore::Info;
 use crate::process::refs::make_ref;
-use crate::process::{Class, Monitored, Process, Signal, WatchedBy, options, order};
+use crate::process::watcher::WatchedBy;
+use crate::process::{Class, Monitored, Process, Signal, options, order};
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::instance::{Instance, of};
 use super::{DrvPort, TermData, api};
+use crate::process::exists;
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, exists, send};
+use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch};
 use crate::term::{Pid, RawTerm, Term};
 
 /// `ErlDrvMonitor`: the numbers of a reference.
@@ -33,7 +34,7 @@ impl Instance {
     pub(super) fn end_monitors(&self) {
         let all = std::mem::take(&mut self.monitors.lock().0);
         for (reference, pid) in all {
-            forget(reference, pid);
+            unwatch(pid, reference);
         }
     }
 
@@ -64,31 +65,12 @@ impl Instance {
         });
         self.monitors.lock().0.insert(reference, pid);
         let by = WatchedBy::Port(self.port.id);
-        let request = Signal::request(move |p: Option<&mut Process>| match p {
-            Some(p) => {
-                let watcher = Watcher { told, by };
-                p.relations().watchers.insert(reference, watcher);
-            }
-            None => told(),
-        });
-        let sent = send(pid, request).is_ok();
+        let sent = watch(pid, reference, Watcher { told, by });
         if !sent {
             self.monitors.lock().0.remove(&reference);
         }
         sent
     }
-}
-
-/// The process need not tell any more.
-fn forget(reference: RefNumbers, pid: Pid) {
-    deliver(
-        pid,
-        Signal::request(move |p| {
-            if let Some(p) = p {
-                p.relations().watchers.remove(&reference);
-            }
-        }),
-    );
 }
 
 api! {
@@ -108,7 +90,7 @@ api! {
         let reference = (*monitor).numbers;
         let removed = this.monitors.lock().0.remove(&reference);
         let Some(pid) = removed else { return 1 };
-        forget(reference, pid);
+        unwatch(pid, reference);
         0
     }
     /// Whom a monitor is on; the empty list where it is not there any more.

@@ -25,8 +25,9 @@ use super::{DrvPort, api};
 use crate::code::nif::taints;
 use crate::port::open::Error;
 use crate::port::{Port, driver as native, linked};
+use crate::process::Process;
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, WatchedBy, Watcher};
+use crate::process::watcher::{WatchedBy, Watcher};
 use crate::term::atom::atom;
 use crate::term::{Atom, Pid, am};
 

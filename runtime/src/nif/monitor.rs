@@ -13,8 +13,9 @@ use parking_lot::Mutex;
 use super::resource::{Resource, call_with_env};
 use super::{Env, api, env, term};
 use crate::heap::MagicBinary;
+use crate::process::exists;
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, exists, send};
+use crate::process::watcher::{self, WatchedBy, Watcher, unwatch};
 use crate::term::{Pid, RawTerm};
 
 /// `ErlNifMonitor`: the numbers of a reference.
@@ -33,21 +34,9 @@ impl Monitors {
     /// Takes all of them back.
     pub(super) fn end(&mut self) {
         for (reference, pid) in std::mem::take(self.0.get_mut()) {
-            forget(reference, pid);
+            unwatch(pid, reference);
         }
     }
-}
-
-/// The process need not tell any more.
-fn forget(reference: RefNumbers, pid: Pid) {
-    deliver(
-        pid,
-        Signal::request(move |p| {
-            if let Some(p) = p {
-                p.relations().watchers.remove(&reference);
-            }
-        }),
-    );
 }
 
 /// A process has exited that `magic` monitors by `reference`.
@@ -85,15 +74,7 @@ fn watch(magic: &Arc<MagicBinary>, reference: RefNumbers, pid: Pid) -> bool {
             fire(&magic, reference, pid);
         }
     });
-    let request = Signal::request(move |p: Option<&mut Process>| match p {
-        Some(p) => {
-            p.relations()
-                .watchers
-                .insert(reference, Watcher { told, by });
-        }
-        None => told(),
-    });
-    send(pid, request).is_ok()
+    watcher::watch(pid, reference, Watcher { told, by })
 }
 
 api! {
@@ -119,7 +100,7 @@ api! {
     fn enif_demonitor_process(_e: *mut Env, object: *mut c_void, monitor: *const NifMonitor) -> c_int {
         let reference = (*monitor).numbers;
         let Some(pid) = Resource::of(object).monitors.0.lock().remove(&reference) else { return 1 };
-        forget(reference, pid);
+        unwatch(pid, reference);
         0
     }
     /// The order of two monitors.

@@ -21,7 +21,7 @@ use super::trace_ip::TraceIp;
 use super::{Port, State};
 use crate::heap::Heap;
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, send};
+use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch};
 use crate::sched::timers::{self, Fire, TimerId};
 use crate::sys::chance::poll::{self, Interest};
 use crate::term::{Pid, Port as PortId, Term};
@@ -257,24 +257,12 @@ impl<'a> Context<'a> {
             });
         });
         let by = WatchedBy::Port(self.port.id);
-        let request = Signal::request(move |p: Option<&mut Process>| match p {
-            Some(p) => {
-                let watcher = Watcher { told, by };
-                p.relations().watchers.insert(reference, watcher);
-            }
-            None => told(),
-        });
-        send(pid, request).is_ok().then_some(reference)
+        watch(pid, reference, Watcher { told, by }).then_some(reference)
     }
 
     /// Takes a monitor back.
     pub(super) fn demonitor(&self, reference: RefNumbers, pid: Pid) {
-        let forget = move |p: Option<&mut Process>| {
-            if let Some(p) = p {
-                p.relations().watchers.remove(&reference);
-            }
-        };
-        deliver(pid, Signal::request(forget));
+        unwatch(pid, reference);
     }
 
     /// Opens another port of `driver` for `owner`, to which it is linked. `None` where there are as many as may be.

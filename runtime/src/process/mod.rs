@@ -78,6 +78,7 @@ mod tests;
 pub(crate) mod time_offset;
 pub(crate) mod trace_flags;
 pub(crate) mod user_timers;
+pub(crate) mod watcher;
 mod work;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -115,7 +116,7 @@ pub(crate) use spawn::{
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::{Mailbox, timeout_ms};
 pub(crate) use order::replay::Tries;
-pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, WatchedBy, Watcher};
+pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
 pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{Peer, SYSTEM, Signal};

@@ -4,14 +4,14 @@
 
 use std::cell::RefMut;
 use std::collections::BTreeMap;
-use std::sync::Weak;
 
 use super::Process;
 use super::refs::RefNumbers;
 use super::signal::Peer;
 use super::small_map::Few;
 use super::suspension::Suspending;
-use crate::heap::{MagicBinary, Message};
+use super::watcher::Watcher;
+use crate::heap::Message;
 use crate::term::compare::eq_exact;
 use crate::term::{Atom, Pid, Port, Term};
 
@@ -73,24 +73,6 @@ pub(crate) struct Origin {
     pub(crate) tag: Option<Message>,
     /// Its message goes before others.
     pub(crate) priority: bool,
-}
-
-/// A monitor of what is no process.
-pub(crate) struct Watcher {
-    /// Called when the process exits.
-    pub(crate) told: Box<dyn FnOnce() + Send>,
-    /// Whose it is.
-    pub(crate) by: WatchedBy,
-}
-
-/// What has a [`Watcher`].
-pub(crate) enum WatchedBy {
-    /// A resource of a library.
-    Object(Weak<MagicBinary>),
-    /// A port.
-    Port(Port),
-    /// The runtime itself: programs do not see it.
-    Runtime,
 }
 
 /// Links, monitors and aliases of a process.

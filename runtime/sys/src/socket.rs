@@ -19,7 +19,6 @@ pub mod protocols;
 pub mod resolve;
 pub mod services;
 
-use std::io::IoSlice;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -28,8 +27,6 @@ use rustix::net::addr::SocketAddrStorage;
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType,
 };
-
-use control::Control;
 
 /// An address as the kernel has it: its family, and what belongs to that.
 #[derive(Clone, Debug)]
@@ -272,30 +269,6 @@ pub fn receive_from(
     Ok(from.map(Address))
 }
 
-/// Sends bytes, to an address if one is given, with control messages.
-///
-/// # Errors
-/// The system's.
-pub fn send_message(
-    fd: impl AsFd,
-    parts: &[IoSlice<'_>],
-    address: Option<&Address>,
-    control: &Control,
-    flags: i32,
-) -> Result<usize, Errno> {
-    let mut header = empty_header();
-    if let Some(address) = address {
-        header.msg_name = address.0.as_ptr().cast_mut().cast();
-        header.msg_namelen = address.0.addr_len();
-    }
-    header.msg_iov = parts.as_ptr().cast_mut().cast();
-    header.msg_iovlen = parts.len();
-    control.put_into(&mut header);
-    // SAFETY: SK1: the call reads what the header names, all of which outlives it; an `IoSlice` is an `iovec`.
-    let sent = unsafe { libc::sendmsg(fd.as_fd().as_raw_fd(), &raw const header, flags) };
-    result(sent)
-}
-
 /// Receives at most `limit` bytes behind those that are there, as far as there is room; how many.
 ///
 /// # Errors
@@ -318,43 +291,6 @@ pub struct Received {
     pub from: Option<Address>,
     /// `MSG_TRUNC` and the like.
     pub flags: i32,
-}
-
-/// Receives bytes into the room of `bytes`, which are empty, the address that they are from, and control messages.
-///
-/// # Errors
-/// The system's.
-pub fn receive_message(
-    fd: impl AsFd,
-    bytes: &mut Vec<u8>,
-    control: &mut Control,
-    flags: i32,
-) -> Result<Received, Errno> {
-    let room = bytes.spare_capacity_mut();
-    let mut storage = MaybeUninit::<SocketAddrStorage>::zeroed();
-    let mut part = libc::iovec {
-        iov_base: room.as_mut_ptr().cast(),
-        iov_len: room.len(),
-    };
-    let mut header = empty_header();
-    header.msg_name = storage.as_mut_ptr().cast();
-    header.msg_namelen = Address::MAX_BYTES as libc::socklen_t;
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    control.lend_to(&mut header);
-    // SAFETY: SK1: all that the header names is as long as it says, and outlives the call.
-    let received = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut header, flags) };
-    let received = result(received)?;
-    // SAFETY: SK2: `received` bytes are filled.
-    unsafe { bytes.set_len(received) };
-    control.take_from(&header);
-    let length = header.msg_namelen;
-    // SAFETY: SK2: `length` bytes of it are filled, and the rest is zero.
-    let from = (length >= 2).then(|| Address(unsafe { SocketAddrAny::new(storage, length) }));
-    Ok(Received {
-        from,
-        flags: header.msg_flags,
-    })
 }
 
 fn empty_header() -> libc::msghdr {

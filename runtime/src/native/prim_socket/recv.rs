@@ -16,7 +16,7 @@ use crate::bif::BifResult;
 use crate::native::{error, object, ok};
 use crate::process::Process;
 use crate::sys::errno::errno_name;
-use crate::sys::socket::{Received, messages};
+use crate::sys::socket::messages::{self, Received};
 use crate::term::atom::atom;
 use crate::term::{Term, am};
 

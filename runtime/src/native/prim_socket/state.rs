@@ -17,7 +17,8 @@ use super::counts::{Count, Counts};
 use super::{names, registry};
 use crate::heap::{Heap, MagicBinary, Message};
 use crate::process::refs::{RefNumbers, make_ref};
-use crate::process::{Process, Signal, WatchedBy, Watcher, deliver, send};
+use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch};
+use crate::process::{Process, Signal, deliver};
 use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
 use crate::sys::socket;
 use crate::term::compare::eq_exact;
@@ -347,19 +348,12 @@ impl State {
             }
         };
         let (told, by) = (Box::new(told), WatchedBy::Object(self.me.clone()));
+        let watcher = Watcher { told, by };
         if let Some(p) = p.filter(|p| p.pid() == pid) {
-            let watcher = Watcher { told, by };
             p.relations().watchers.insert(reference, watcher);
             return Some(reference);
         }
-        let request = Signal::request(move |p: Option<&mut Process>| match p {
-            Some(p) => {
-                let watcher = Watcher { told, by };
-                p.relations().watchers.insert(reference, watcher);
-            }
-            None => told(),
-        });
-        send(pid, request).is_ok().then_some(reference)
+        watch(pid, reference, watcher).then_some(reference)
     }
 
     /// Makes `pid` the owner; `false` when it is gone.
@@ -625,13 +619,7 @@ fn demonitor(pid: Pid, monitor: RefNumbers, p: Option<&Process>) {
         p.relations().watchers.remove(&monitor);
         return;
     }
-    let forget = move |p: Option<&mut Process>| {
-        if let Some(p) = p {
-            p.relations().watchers.remove(&monitor);
-        }
-    };
-    // Where it is gone, there is nothing to forget.
-    let _ = send(pid, Signal::request(forget));
+    unwatch(pid, monitor);
 }
 
 fn release(waiting: &Waiting, p: Option<&Process>) {

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::driver::Context;
 use super::open::Error;
-use crate::process::order;
+use crate::process::order::{self, explore};
 use crate::process::refs::RefNumbers;
 use crate::sched::timers;
 use crate::sys::chance::poll::Interest;
@@ -93,6 +93,10 @@ struct Inet {
 /// # Errors
 /// `badarg`, which is `eprotonosupport` to programs.
 fn refuse_in_orders() -> Result<(), Error> {
+    if explore::is_on() {
+        explore::note_unexplored("sockets");
+        return Err(Error::Badarg);
+    }
     match order::is_asked() {
         true => Err(Error::Badarg),
         false => Ok(()),

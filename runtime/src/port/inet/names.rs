@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use super::request::take_u32;
 use crate::port::Port;
 use crate::port::driver::{Context, Driver, End};
-use crate::sys::chance::outside;
+use crate::sys::chance::{clock, outside};
 use crate::sys::socket::Address;
 use crate::sys::socket::resolve::{self, Hints, NotFound};
-use crate::term::am;
+use crate::term::{Pid, am};
 
 /// The program whose place this driver takes.
 pub(in crate::port) const PROGRAM: &[u8] = b"inet_gethost";
@@ -150,6 +150,13 @@ fn answer(request: &Request) -> Vec<u8> {
     answer
 }
 
+fn tell(port: &Port, owner: Pid, answer: &[u8]) {
+    port.tell(owner, |heap| {
+        let data = heap.tuple(&[am::data.term(), heap.binary(answer)]);
+        heap.tuple(&[port.id.term(), data])
+    });
+}
+
 /// Answers requests until none waits.
 fn work(queue: &Mutex<Queue>, port: &Weak<Port>) {
     loop {
@@ -164,10 +171,7 @@ fn work(queue: &Mutex<Queue>, port: &Weak<Port>) {
         };
         let answer = answer(&request);
         if let Some(port) = port.upgrade() {
-            port.tell(port.owner(), |heap| {
-                let data = heap.tuple(&[am::data.term(), heap.binary(&answer)]);
-                heap.tuple(&[port.id.term(), data])
-            });
+            tell(&port, port.owner(), &answer);
         }
         outside::program_ended();
     }
@@ -188,6 +192,12 @@ impl Driver for Names {
             return Ok(());
         };
         outside::take(|| "the name of a host".to_owned());
+        if clock::stands_still() {
+            // Time must not go on while a thread looks: the answer would come at another time in each run.
+            let answer = answer(&request);
+            tell(port.port, port.state.owner, &answer);
+            return Ok(());
+        }
         outside::program_started();
         let mut queue = self.0.lock();
         queue.waiting.push_back(request);

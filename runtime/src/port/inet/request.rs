@@ -101,9 +101,9 @@ impl Refusal {
     }
 }
 
-/// An answer as `prim_inet` reads it. Source: `INET_REP_OK`, `INET_REP_ERROR`.
-pub(super) fn encode(answer: Answer) -> Vec<u8> {
-    match answer {
+/// Has a request answered, as `prim_inet` reads it. Source: `INET_REP_OK`, `INET_REP_ERROR`.
+pub(super) fn respond(command: u32, answer: impl FnOnce(Request) -> Answer) -> Vec<u8> {
+    match Request::of(command).map_or(Err(Refusal::BadPort), answer) {
         Ok(mut bytes) => {
             bytes.insert(0, 1);
             bytes

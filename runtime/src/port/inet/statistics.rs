@@ -85,7 +85,7 @@ mod tests {
                 .fold(0, |n, byte| n << 8 | u64::from(*byte))
         };
         let numbers: Vec<_> = (1..=10).map(number).collect();
-        assert_eq!(numbers, [3, 60, 30, 12, 1, 7, 7, 9, 90, 7]);
+        assert_eq!(numbers, [3, 60, 30, 11, 1, 7, 7, 9, 90, 7]);
         assert_eq!(statistics.answer(&[11], 0), None);
     }
 }

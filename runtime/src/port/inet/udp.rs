@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use super::control::Opens;
 use super::options::{Active, Settings};
-use super::request::{Answer, Refusal, Request, encode, take_u32};
+use super::request::{Answer, Refusal, Request, respond, take_u32};
 use super::{
     Inet, Sender, address, deadline, error_atom, messages, options, refuse_in_orders, sender_tag,
     status,
@@ -156,7 +156,7 @@ impl Udp {
             (None, Some(to)) => socket::send_to(socket, bytes, SendFlags::NOSIGNAL, to)?,
             (Some(control), to) => {
                 let flags = SendFlags::NOSIGNAL.bits().cast_signed();
-                socket::send_message(socket, &[IoSlice::new(bytes)], to, control, flags)?
+                socket::messages::send(socket, &[IoSlice::new(bytes)], to, control.bytes(), flags)?
             }
         };
         Ok(())
@@ -174,7 +174,7 @@ impl Udp {
             inet.remote.clone()
         } else if inet.settings.control != 0 {
             let control = control.insert(Control::default());
-            socket::receive_message(socket, &mut bytes, control, 0)?.from
+            socket::messages::receive_with(socket, &mut bytes, control, 0)?.from
         } else {
             socket::receive_from(socket, &mut bytes, RecvFlags::empty())?
         };
@@ -320,11 +320,9 @@ impl Driver for Udp {
         command: u32,
         data: &[u8],
     ) -> Option<Result<Vec<u8>, End>> {
-        let answer = match Request::of(command) {
-            Some(request) => self.answer(port, request, data),
-            None => Err(Refusal::BadPort),
-        };
-        Some(Ok(encode(answer)))
+        Some(Ok(respond(command, |request| {
+            self.answer(port, request, data)
+        })))
     }
 
     fn timeout(&mut self, port: &mut Context<'_>) -> Result<(), End> {

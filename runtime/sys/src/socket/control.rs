@@ -57,13 +57,16 @@ fn padded(bytes: usize) -> usize {
 }
 
 impl Control {
-    fn bytes(&self) -> &[u8] {
+    /// All of them, as the kernel has them.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         // SAFETY: CN1: words are bytes.
         let all = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), MAX_BYTES) };
         &all[..self.length]
     }
 
-    fn room(&mut self) -> &mut [u8] {
+    /// The room for all of them.
+    pub(super) fn room(&mut self) -> &mut [u8] {
         // SAFETY: CN1: words are bytes, of any values.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), MAX_BYTES) }
     }
@@ -96,23 +99,9 @@ impl Control {
         })
     }
 
-    /// Has a header name what is sent.
-    pub(super) fn put_into(&self, header: &mut libc::msghdr) {
-        if self.length != 0 {
-            header.msg_control = self.words.as_ptr().cast_mut().cast();
-            header.msg_controllen = self.length;
-        }
-    }
-
-    /// Has a header name the room for what is received.
-    pub(super) fn lend_to(&mut self, header: &mut libc::msghdr) {
-        header.msg_control = self.words.as_mut_ptr().cast();
-        header.msg_controllen = MAX_BYTES;
-    }
-
-    /// Takes over how much the kernel has filled.
-    pub(super) fn take_from(&mut self, header: &libc::msghdr) {
-        self.length = header.msg_controllen.min(MAX_BYTES);
+    /// Says how much of the room is filled.
+    pub(super) fn set_length(&mut self, length: usize) {
+        self.length = length.min(MAX_BYTES);
     }
 
     /// Takes what an option gave as such messages, of which there are `length` bytes at the start of `value`.

@@ -8,7 +8,17 @@ use rustix::io::Errno;
 use rustix::net::addr::SocketAddrStorage;
 use rustix::net::{RecvFlags, SocketAddrAny};
 
-use super::{Address, Received, empty_header, result};
+use super::control::Control;
+use super::{Address, empty_header, result};
+
+/// What is known of a message that was received, but for its bytes.
+#[derive(Debug)]
+pub struct Received {
+    /// From where, if that is known.
+    pub from: Option<Address>,
+    /// `MSG_TRUNC` and the like.
+    pub flags: i32,
+}
 
 /// Sends `parts` as one message with the control messages in `control`, to an address if there is one.
 ///
@@ -47,27 +57,67 @@ pub fn receive(
     control: &mut Vec<u8>,
     flags: i32,
 ) -> Result<(usize, Received), Errno> {
+    let room = (space.as_mut_ptr(), space.len());
+    let lent = (control.as_mut_ptr(), control.len());
+    // SAFETY: SK1: both are as long as they say.
+    let (bytes, filled, received) = unsafe { receive_into(fd, room, lent, flags) }?;
+    control.truncate(filled);
+    Ok((bytes, received))
+}
+
+/// As [`receive`], into the room of `bytes`, which are empty.
+///
+/// # Errors
+/// The system's.
+pub fn receive_with(
+    fd: impl AsFd,
+    bytes: &mut Vec<u8>,
+    control: &mut Control,
+    flags: i32,
+) -> Result<Received, Errno> {
+    let spare = bytes.spare_capacity_mut();
+    let room = (spare.as_mut_ptr().cast(), spare.len());
+    let all = control.room();
+    let lent = (all.as_mut_ptr(), all.len());
+    // SAFETY: SK1: both are as long as they say.
+    let (received, filled, what) = unsafe { receive_into(fd, room, lent, flags) }?;
+    // SAFETY: SK2: `received` bytes are filled.
+    unsafe { bytes.set_len(received) };
+    control.set_length(filled);
+    Ok(what)
+}
+
+/// How many bytes of the message there are, how many of control messages, and what else is known.
+///
+/// # Safety
+/// SK1: `room` and `control` are memory of the caller, each as long as its number says.
+unsafe fn receive_into(
+    fd: impl AsFd,
+    room: (*mut u8, usize),
+    control: (*mut u8, usize),
+    flags: i32,
+) -> Result<(usize, usize, Received), Errno> {
     let mut storage = MaybeUninit::<SocketAddrStorage>::zeroed();
     let mut part = libc::iovec {
-        iov_base: space.as_mut_ptr().cast(),
-        iov_len: space.len(),
+        iov_base: room.0.cast(),
+        iov_len: room.1,
     };
     let mut header = empty_header();
     header.msg_name = storage.as_mut_ptr().cast();
     header.msg_namelen = Address::MAX_BYTES as libc::socklen_t;
     header.msg_iov = &raw mut part;
     header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = control.len();
+    header.msg_control = control.0.cast();
+    header.msg_controllen = control.1;
     // SAFETY: SK1: all that the header names is as long as it says, and outlives the call.
     let received = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut header, flags) };
     let bytes = result(received)?;
-    control.truncate(header.msg_controllen);
     let length = header.msg_namelen;
     // SAFETY: SK2: so much of it is filled, and the rest is zero.
     let from = (length >= 2).then(|| Address(unsafe { SocketAddrAny::new(storage, length) }));
     let flags = header.msg_flags;
-    Ok((bytes, Received { from, flags }))
+    let filled = header.msg_controllen.min(control.1);
+    Ok((bytes, filled, Received { from, flags }))
 }
 
 /// Bytes of `struct ifreq`: a name in 16, and a union.

@@ -14,7 +14,7 @@ use rustix::net::Shutdown;
 
 use super::control::Opens;
 use super::options::{Active, Settings};
-use super::request::{Answer, Refusal, Request, encode, take_u16, take_u32};
+use super::request::{Answer, Refusal, Request, respond, take_u16, take_u32};
 use super::{
     Inet, Sender, address, deadline, error_atom, messages, options, refuse_in_orders, sender_tag,
     status,
@@ -245,18 +245,20 @@ impl Tcp {
         }
     }
 
-    /// Reads what has come, a few times where there is much; whether more is wanted.
-    fn read_all(&mut self, port: &mut Context<'_>) -> bool {
+    /// Reads what has come, a few times where there is much, and waits for more if more is wanted.
+    fn read_ready(&mut self, port: &mut Context<'_>) {
         for _ in 0..READS_AT_ONCE {
             self.input.was_filled = false;
             if self.read(port, 0).is_err() {
-                return false;
+                return;
             }
             if !self.input.was_filled || !self.inet.settings.is_active() {
                 break;
             }
         }
-        self.inet.settings.is_active() || self.inet.waiting.is_some()
+        if self.inet.settings.is_active() || self.inet.waiting.is_some() {
+            self.inet.watch(port, Interest::Read);
+        }
     }
 
     /// The connect has come to its end.
@@ -466,11 +468,9 @@ impl Driver for Tcp {
         command: u32,
         data: &[u8],
     ) -> Option<Result<Vec<u8>, End>> {
-        let answer = match Request::of(command) {
-            Some(request) => self.answer(port, request, data),
-            None => Err(Refusal::BadPort),
-        };
-        Some(Ok(encode(answer)))
+        Some(Ok(respond(command, |request| {
+            self.answer(port, request, data)
+        })))
     }
 
     fn timeout(&mut self, port: &mut Context<'_>) -> Result<(), End> {
@@ -493,11 +493,7 @@ impl Driver for Tcp {
         }
         match interest {
             Interest::Read if !self.accepting.is_empty() => self.accept_ready(port),
-            Interest::Read if self.inet.is_connected() => {
-                if self.read_all(port) {
-                    self.inet.watch(port, Interest::Read);
-                }
-            }
+            Interest::Read if self.inet.is_connected() => self.read_ready(port),
             Interest::Write if self.inet.is(status::CONNECTING) => self.connected(port),
             Interest::Write if self.inet.is_connected() => self.write(port),
             _ => {}
