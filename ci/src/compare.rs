@@ -19,8 +19,8 @@ use rows::{JIFFY, Measure, Most, ORDER_MEAN, PLAIN_MEAN, Row, Unit, rows};
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Names of the rows to measure [default: all rows but those of --plain, --trace, --record, --native and
-    /// --order]
+    /// Names of the rows to measure [default: all rows but those of --plain, --trace, --record, --native, --net
+    /// and --order]
     rows: Vec<String>,
     /// Measure plain code of many kinds, and print the geometric mean of the ratios: all rows whose names begin with
     /// plain_
@@ -44,9 +44,12 @@ pub(crate) struct Options {
     /// Measure the cost of calls of native code: all rows whose names begin with native_
     #[arg(long)]
     native: bool,
+    /// Measure sockets on the loopback: all rows whose names begin with net_
+    #[arg(long)]
+    net: bool,
     /// Measure the cost of recording the order of a run, beside the same run without, on Beamline alone: all rows whose
     /// names begin with order_
-    #[arg(long, conflicts_with_all = ["plain", "trace", "record", "native", "against"])]
+    #[arg(long, conflicts_with_all = ["plain", "trace", "record", "native", "net", "against"])]
     order: bool,
     /// Compare with this beamline binary instead of with OTP, and print the geometric mean of the ratios
     #[arg(long, value_name = "FILE")]
@@ -280,6 +283,7 @@ fn wanted(options: &Options, row: &Row) -> bool {
         Measure::Trace | Measure::Recorded => options.trace,
         Measure::File(_) => options.record,
         Measure::Native => options.native,
+        Measure::Net => options.net,
         Measure::Plain => options.plain,
         Measure::Order(_) => options.order,
         _ => {
@@ -288,6 +292,7 @@ fn wanted(options: &Options, row: &Row) -> bool {
                 options.trace,
                 options.record,
                 options.native,
+                options.net,
                 options.order,
             ];
             !groups.contains(&true) && options.rows.is_empty()
@@ -312,6 +317,7 @@ fn prepare(options: &Options) -> Result<PathBuf> {
         "compare_work.erl",
         "jiffy.erl",
         "native_work.erl",
+        "net_work.erl",
         "plain_work.erl",
         "record_work.erl",
         "trace_work.erl",
@@ -429,6 +435,7 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
         Measure::Native => workload(runtime, dir, &runtime.erl, "native_work", row),
+        Measure::Net => workload(runtime, dir, &runtime.erl, "net_work", row),
         Measure::Order(module) => workload(runtime, dir, &runtime.erl, module, row),
         Measure::Plain => workload(runtime, dir, &runtime.plain, "plain_work", row),
         Measure::Trace => workload(runtime, dir, &runtime.erl, "trace_work", row),

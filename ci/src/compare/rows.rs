@@ -17,6 +17,8 @@ pub(super) enum Measure {
     Trace,
     /// What a workload of `native_work` says of itself.
     Native,
+    /// What a workload of `net_work` says of itself.
+    Net,
     /// What a workload of `trace_work` says of itself where every call of `trace_work:pair/2` is recorded, which is
     /// nothing that OTP has: there nothing is traced.
     Recorded,
@@ -80,6 +82,25 @@ pub(super) const fn trace(name: &'static str, workload: &'static str, most: Most
 const fn native(name: &'static str, workload: &'static str, most: f64) -> Row {
     row(name, workload, Measure::Native, most)
 }
+
+const fn net(name: &'static str, workload: &'static str) -> Row {
+    row(name, workload, Measure::Net, 1.0)
+}
+
+/// The rows of sockets.
+const NET: &[Row] = &[
+    net("net_echo", "echo"),
+    net("net_echo_socket", "echo_socket"),
+    net("net_echo_many", "echo_many"),
+    net("net_blocks", "blocks"),
+    net("net_accept", "accept"),
+    net("net_datagrams", "datagrams"),
+    net("net_http", "http"),
+    Row {
+        unit: Unit::Bytes,
+        ..net("net_idle", "idle")
+    },
+];
 
 /// The row of a workload of plain code.
 macro_rules! plain {
@@ -208,5 +229,5 @@ const ORDER: &[Row] = &[
 
 /// All rows.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    PLAIN.iter().chain(OTHERS).chain(ORDER)
+    PLAIN.iter().chain(OTHERS).chain(NET).chain(ORDER)
 }

@@ -1,0 +1,184 @@
+%% Sockets on the loopback, for `cargo xtask compare --net`. Each workload prints a line "RESULT Value Digest", as those of
+%% compare_work do: nanoseconds of one exchange, or bytes of one connection. Both ends are in the runtime that is measured.
+%%
+%%   erl -noshell -run net_work main NAME
+-module(net_work).
+-export([main/1]).
+
+-define(ADDRESS, {127, 0, 0, 1}).
+-define(KILOBYTE, <<0:8192>>).
+-define(BLOCK, <<0:(64 * 8192)>>).
+
+main([Name]) ->
+    {Value, Outcome} = measure(Name),
+    io:format("RESULT ~b ~b~n", [Value, erlang:phash2(Outcome)]),
+    erlang:halt(0).
+
+%% 1 KB there and back, on one connection.
+measure("echo") -> echo([], 20000);
+measure("echo_socket") -> echo([{inet_backend, socket}], 20000);
+%% The same on each of many connections, all at once.
+measure("echo_many") ->
+    {Count, Rounds} = {1000, 20},
+    {Listener, Port} = listener([]),
+    spawn_link(fun() -> serve(Listener) end),
+    Sockets = [connect(Port, []) || _ <- lists:seq(1, Count)],
+    Clients = [start(fun() -> exchange(Socket, Rounds) end, Socket) || Socket <- Sockets],
+    per(Count * Rounds, fun() -> at_once(Clients) end);
+%% Blocks in one direction, to an active socket.
+measure("blocks") ->
+    Count = 10000,
+    {Listener, Port} = listener([]),
+    Self = self(),
+    spawn_link(fun() ->
+                   {ok, Socket} = gen_tcp:accept(Listener),
+                   ok = inet:setopts(Socket, [{packet, raw}, {active, true}]),
+                   Self ! {all, take(Socket, Count * byte_size(?BLOCK))}
+               end),
+    Socket = connect(Port, []),
+    ok = inet:setopts(Socket, [{packet, raw}]),
+    per(Count, fun() ->
+                   [ok = gen_tcp:send(Socket, ?BLOCK) || _ <- lists:seq(1, Count)],
+                   receive {all, Bytes} -> Bytes end
+               end);
+%% Connections, each accepted, used once and reset.
+measure("accept") ->
+    Count = 5000,
+    {Listener, Port} = listener([]),
+    spawn_link(fun() -> accept_each(Listener) end),
+    per(Count, fun() -> [once(Port) || _ <- lists:seq(1, Count)], Count end);
+%% Datagrams there and back.
+measure("datagrams") ->
+    Count = 20000,
+    {ok, Server} = gen_udp:open(0, [binary, {ip, ?ADDRESS}, {active, false}]),
+    {ok, Port} = inet:port(Server),
+    Pid = spawn_link(fun() -> receive go -> return(Server) end end),
+    ok = gen_udp:controlling_process(Server, Pid),
+    Pid ! go,
+    {ok, Client} = gen_udp:open(0, [binary, {ip, ?ADDRESS}, {active, false}]),
+    per(Count, fun() -> [datagram(Client, Port) || _ <- lists:seq(1, Count)], Count end);
+%% Requests of a server that reads them by lines of HTTP.
+measure("http") ->
+    Count = 10000,
+    {Listener, Port} = listener([]),
+    spawn_link(fun() ->
+                   {ok, Socket} = gen_tcp:accept(Listener),
+                   ok = inet:setopts(Socket, [{packet, http_bin}]),
+                   answer(Socket)
+               end),
+    Socket = connect(Port, []),
+    ok = inet:setopts(Socket, [{packet, raw}]),
+    per(Count, fun() -> [request(Socket) || _ <- lists:seq(1, Count)], Count end);
+%% Memory of a connection that waits: both of its ends.
+measure("idle") ->
+    Count = 2000,
+    {Listener, Port} = listener([]),
+    Before = resident(),
+    Pairs = [begin
+                 Client = connect(Port, []),
+                 {ok, Server} = gen_tcp:accept(Listener),
+                 ok = inet:setopts(Client, [{active, true}]),
+                 ok = inet:setopts(Server, [{active, once}]),
+                 {Client, Server}
+             end || _ <- lists:seq(1, Count)],
+    {(resident() - Before) div length(Pairs), length(Pairs)}.
+
+%% Nanoseconds of one of `Count`, and what comes out of all.
+per(Count, Fun) ->
+    Begin = erlang:monotonic_time(nanosecond),
+    Outcome = Fun(),
+    {(erlang:monotonic_time(nanosecond) - Begin) div Count, Outcome}.
+
+listener(Backend) ->
+    Options = [binary, {ip, ?ADDRESS}, {active, false}, {packet, 4}, {nodelay, true}, {backlog, 1024}],
+    {ok, Listener} = gen_tcp:listen(0, Backend ++ Options),
+    {ok, Port} = inet:port(Listener),
+    {Listener, Port}.
+
+connect(Port, Backend) ->
+    {ok, Socket} = gen_tcp:connect(?ADDRESS, Port, Backend ++ [binary, {active, false}, {packet, 4}, {nodelay, true}]),
+    Socket.
+
+echo(Backend, Count) ->
+    {Listener, Port} = listener(Backend),
+    spawn_link(fun() -> {ok, Socket} = gen_tcp:accept(Listener), send_back(Socket) end),
+    Socket = connect(Port, Backend),
+    per(Count, fun() -> exchange(Socket, Count) end).
+
+serve(Listener) ->
+    {ok, Socket} = gen_tcp:accept(Listener),
+    Pid = spawn_link(fun() -> receive go -> send_back(Socket) end end),
+    ok = gen_tcp:controlling_process(Socket, Pid),
+    Pid ! go,
+    serve(Listener).
+
+send_back(Socket) ->
+    case gen_tcp:recv(Socket, 0) of
+        {ok, Data} -> ok = gen_tcp:send(Socket, Data), send_back(Socket);
+        {error, closed} -> ok
+    end.
+
+exchange(_, 0) -> ok;
+exchange(Socket, Count) ->
+    ok = gen_tcp:send(Socket, ?KILOBYTE),
+    {ok, ?KILOBYTE} = gen_tcp:recv(Socket, 0),
+    exchange(Socket, Count - 1).
+
+%% A process that has the socket and begins when it is told to.
+start(Fun, Socket) ->
+    Pid = spawn_link(fun() -> receive {go, From} -> Fun(), From ! {self(), done} end end),
+    ok = gen_tcp:controlling_process(Socket, Pid),
+    Pid.
+
+at_once(Pids) ->
+    [Pid ! {go, self()} || Pid <- Pids],
+    [receive {Pid, done} -> ok end || Pid <- Pids],
+    length(Pids).
+
+take(_, 0) -> all;
+take(Socket, Left) ->
+    receive {tcp, Socket, Data} -> take(Socket, Left - byte_size(Data)) end.
+
+accept_each(Listener) ->
+    {ok, Socket} = gen_tcp:accept(Listener),
+    {ok, Data} = gen_tcp:recv(Socket, 0),
+    ok = gen_tcp:send(Socket, Data),
+    _ = gen_tcp:recv(Socket, 0),
+    ok = gen_tcp:close(Socket),
+    accept_each(Listener).
+
+once(Port) ->
+    Socket = connect(Port, []),
+    ok = inet:setopts(Socket, [{linger, {true, 0}}]),
+    ok = exchange(Socket, 1),
+    ok = gen_tcp:close(Socket).
+
+return(Socket) ->
+    {ok, {Address, Port, Data}} = gen_udp:recv(Socket, 0),
+    ok = gen_udp:send(Socket, Address, Port, Data),
+    return(Socket).
+
+datagram(Socket, Port) ->
+    ok = gen_udp:send(Socket, ?ADDRESS, Port, ?KILOBYTE),
+    {ok, {_, _, ?KILOBYTE}} = gen_udp:recv(Socket, 0).
+
+request(Socket) ->
+    ok = gen_tcp:send(Socket, <<"GET /a/path?with=query HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nUser-Agent: net_work\r\n\r\n">>),
+    {ok, <<"HTTP/1.1 200 OK\r\n", _/binary>>} = gen_tcp:recv(Socket, 0).
+
+answer(Socket) ->
+    case gen_tcp:recv(Socket, 0) of
+        {ok, http_eoh} ->
+            ok = gen_tcp:send(Socket, <<"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok">>),
+            answer(Socket);
+        {ok, _} -> answer(Socket);
+        {error, closed} -> ok
+    end.
+
+%% Bytes of the process that are in memory.
+resident() ->
+    {ok, File} = file:open("/proc/self/statm", [read, raw, binary]),
+    {ok, Text} = file:read(File, 100),
+    ok = file:close(File),
+    [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
+    binary_to_integer(Pages) * 4096.
