@@ -74,7 +74,7 @@ impl Tcp {
             if self.input.is_empty() || self.input.missing > 0 {
                 return Ok(0);
             }
-            length = self.next_length()?;
+            length = self.next_length();
         }
         let mut count = 0;
         while length > 0 {
@@ -87,22 +87,23 @@ impl Tcp {
                 self.inet.unwatch(port, Interest::Read);
                 self.input.restart();
             } else if !self.input.is_empty() {
-                length = self.next_length()?;
+                length = self.next_length();
             }
         }
         Ok(count)
     }
 
-    /// The length of the next packet, if it is whole.
-    fn next_length(&mut self) -> Result<usize, Over> {
+    /// The length of the next packet; 0 where it is not whole, or none.
+    fn next_length(&mut self) -> usize {
         match self.input.next(&self.inet.settings) {
-            Err(NoPacket) => Err(Over),
-            Ok(Next::Whole(length)) => Ok(length),
+            // It is told when more comes, as of a packet whose end has not come.
+            Err(NoPacket) => 0,
+            Ok(Next::Whole(length)) => length,
             Ok(Next::Missing(missing)) => {
                 self.input.missing = missing;
-                Ok(0)
+                0
             }
-            Ok(Next::Unknown(_)) => Ok(0),
+            Ok(Next::Unknown(_)) => 0,
         }
     }
 
