@@ -3,22 +3,24 @@
 mod library;
 mod place;
 
-use place::Place;
-
-/// A place with the module `sockets`, made ready.
-fn sockets() -> Option<Place> {
-    library::place_of("net", "sockets")
+/// Runs `main/1` of a module in `net/`, which must print what it prints on OTP 29.
+fn prints(module: &str, expected: &str) {
+    let Some(place) = library::place_of("net", module) else {
+        return;
+    };
+    let printed = library::run_main(&place, module, &["run"]);
+    for (ours, otp) in printed.lines().zip(expected.lines()) {
+        assert_eq!(ours, otp);
+    }
+    assert_eq!(printed.lines().count(), expected.lines().count());
 }
-
-/// What OTP 29 prints of it, but for the names of its functions' clauses.
-const EXPECTED: &str = include_str!("net/sockets.expected");
 
 #[test]
 fn programs_see_of_sockets_what_they_see_in_otp() {
-    let Some(place) = sockets() else { return };
-    let printed = library::run_main(&place, "sockets", &["run"]);
-    for (ours, otp) in printed.lines().zip(EXPECTED.lines()) {
-        assert_eq!(ours, otp);
-    }
-    assert_eq!(printed.lines().count(), EXPECTED.lines().count());
+    prints("sockets", include_str!("net/sockets.expected"));
+}
+
+#[test]
+fn packets_that_are_wrong_end_as_in_otp() {
+    prints("hostile", include_str!("net/hostile.expected"));
 }
