@@ -11,7 +11,7 @@ cases() ->
      {modes, fun modes/0}, {timeouts, fun timeouts/0}, {closing, fun closing/0}, {resets, fun resets/0},
      {senders, fun senders/0}, {accepting, fun accepting/0}, {owners, fun owners/0}, {options, fun options/0},
      {raw, fun raw/0}, {names, fun names/0}, {files, fun files/0}, {datagrams, fun datagrams/0},
-     {control, fun control/0}, {local, fun local/0}, {inet6, fun inet6/0}, {refused, fun refused/0}].
+     {control, fun control/0}, {local, fun local/0}, {inet6, fun inet6/0}, {refused, fun refused/0}, {killed, fun killed/0}].
 
 run(Name, Case) ->
     Before = descriptors(),
@@ -417,3 +417,38 @@ refused() ->
     show([catch erlang:port_control(S, 1, []), erlang:port_control(S, 16#03f1a300 + 99, []), erlang:port_control(S, 16#03f1a300 + 1, [1, 2, 0]),
           erlang:port_control(S, 16#03f1a300 + 60, [1]), erlang:port_control(S, 16#03f1a300 + 6, [9, 9, 9])]),
     gen_udp:close(S).
+
+%% Processes that are killed in whatever they do with sockets.
+killed() ->
+    {ok, L} = gen_tcp:listen(0, [{ip, {127,0,0,1}}, binary, {active, false}, {backlog, 200}, {sndbuf, 4096}]),
+    {ok, Port} = inet:port(L),
+    Acceptors = [spawn(fun() -> accept_all(L) end) || _ <- lists:seq(1, 20)],
+    Clients = [spawn(fun() -> use(Port, N) end) || N <- lists:seq(1, 200)],
+    Monitors = [monitor(process, Pid) || Pid <- Acceptors ++ Clients],
+    Kill = fun(Pid) -> timer:sleep(rand:uniform(3) - 1), exit(Pid, kill) end,
+    lists:foreach(Kill, Clients),
+    lists:foreach(Kill, Acceptors),
+    [receive {'DOWN', Monitor, _, _, _} -> ok end || Monitor <- Monitors],
+    ok = gen_tcp:close(L),
+    show({killed, length(Monitors)}).
+
+accept_all(L) ->
+    case gen_tcp:accept(L, 200) of
+        {ok, Socket} -> _ = gen_tcp:recv(Socket, 0, 20), _ = gen_tcp:send(Socket, <<0:400000>>), accept_all(L);
+        _ -> accept_all(L)
+    end.
+
+use(Port, N) ->
+    case gen_tcp:connect({127,0,0,1}, Port, [binary, {active, N rem 2 =:= 0}, {recbuf, 4096}], 100) of
+        {ok, Socket} ->
+            _ = gen_tcp:send(Socket, <<N>>),
+            _ = case N rem 3 of
+                    0 -> gen_tcp:close(Socket);
+                    1 -> gen_tcp:recv(Socket, 0, 50);
+                    2 -> gen_tcp:send(Socket, <<0:4000000>>)
+                end,
+            {ok, U} = gen_udp:open(0, [{ip, {127,0,0,1}}, {active, false}]),
+            _ = gen_udp:recv(U, 0, 10),
+            use(Port, N);
+        _ -> use(Port, N)
+    end.
