@@ -345,6 +345,11 @@ fn the_tutorial_of_a_gen_server_is_true() {
 }
 
 #[test]
+fn the_tutorial_of_a_web_server_is_true() {
+    follow("web.md");
+}
+
+#[test]
 fn the_tutorial_of_a_gate_is_true() {
     follow("gate.md");
 }
