@@ -441,6 +441,29 @@ fn counts_of_two_replays_are_equal() {
 }
 
 #[test]
+fn a_replay_is_profiled_in_each_way() {
+    let Some(place) = Place::new(COUNTED) else {
+        return;
+    };
+    record(&place, &["work.erl"]);
+    let counts = |kind: &str| {
+        let begin = ["profile", "--type", kind, "--json", "profile.json"];
+        let replay = ["--replay", "run.stream", "--", "work.erl"];
+        place.printed(&[&begin[..], &replay].concat());
+        let profile = place.json("profile.json");
+        let functions = profile["functions"].as_array().expect("functions");
+        let own = functions.iter().filter(|row| row["module"] == "work");
+        let counted = own.map(|row| (row["function"].to_string(), row["calls"].to_string()));
+        counted.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let counted = counts("call_count");
+    assert!(counted.len() > 3, "{counted:?}");
+    for kind in ["call_memory", "call_time"] {
+        assert_eq!(counts(kind), counted, "{kind}");
+    }
+}
+
+#[test]
 fn the_figure_is_traced_as_the_text_has_it() {
     let Some(place) = Place::new(FIGURE) else {
         return;

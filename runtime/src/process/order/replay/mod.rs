@@ -86,12 +86,12 @@ fn plan() -> Option<&'static Plan> {
     PLAN.get()
 }
 
-/// Follows the run that the environment asks for, if it does and no emulator of the command has begun to: before the
-/// first process is made.
+/// Reads the run that the environment asks to follow, if it does and no emulator of the command has begun to. It comes before
+/// anything is in the table of processes, which leaves room for the recorded pids.
 ///
 /// # Errors
 /// One line when the request or its file cannot be understood.
-pub(crate) fn start_from_environment() -> Result<(), String> {
+pub(crate) fn read_from_environment() -> Result<(), String> {
     let Some(request) = Request::from_environment()? else {
         return Ok(());
     };
@@ -100,16 +100,21 @@ pub(crate) fn start_from_environment() -> Result<(), String> {
     }
     let trace = request.trace()?;
     identities::check(&trace).map_err(|error| format!("{}: {error}", request.file.display()))?;
-    if request.stop.is_some() {
+    let _ = PLAN.set(Plan::new(trace, request.goes_on, request.stop));
+    Ok(())
+}
+
+/// Follows the run that was read, if one was: what runs from here on is part of it.
+pub(crate) fn start() {
+    let Some(plan) = plan() else { return };
+    if plan.stop.is_some() {
         stop::begin();
     }
-    if trace.has_signals() {
+    if plan.trace.has_signals() {
         turns::wait_for_signals();
     }
-    let _ = PLAN.set(Plan::new(trace, request.goes_on, request.stop));
     order::ask(FOLLOWED);
     watch::start();
-    Ok(())
 }
 
 /// Follows these steps from now on, also in processes that are there already. There is no watch: the caller, which runs
