@@ -575,6 +575,7 @@ fn line(row: &Row, most: Most, other: &Sample, ours: &Sample) -> String {
 fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds if value < 1e4 => format!("{value:.0} ns"),
+        Unit::Nanoseconds if value < 1e6 => format!("{:.1} µs", value / 1e3),
         Unit::Nanoseconds => format!("{:.1} ms", value / 1e6),
         Unit::Bytes if value >= 1e6 => format!("{:.1} MB", value / 1e6),
         Unit::Bytes => format!("{value:.0} B"),
