@@ -606,7 +606,7 @@ mod tests {
         let within = line(&own, own.most, &sample(1e4), &sample(9e5));
         assert_eq!(
             within,
-            "| trace_gap | 0.0 ms | 0.9 ms | 90.00 | 1.0 ms |  |"
+            "| trace_gap | 10.0 µs | 900.0 µs | 90.00 | 1.0 ms |  |"
         );
         let over = line(&own, own.most, &sample(9e6), &sample(2e6));
         assert_eq!(

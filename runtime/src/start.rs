@@ -155,7 +155,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     sched::set_waking(flags.waking);
     sched::set_dirty_schedulers(flags.dirty.numbers());
     sched::clock::set_time_warp(flags.time_warp);
-    process::order::replay::read_from_environment().map_err(StartError)?;
+    process::order::replay::start::read().map_err(StartError)?;
     // Before any code: what is loaded from here on is counted from its first call.
     let command: Vec<String> = std::env::args().map(|one| paths::told_text(&one)).collect();
     let otp = otp_version(root);
@@ -166,7 +166,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     if let Some(request) = totals::Request::from_environment().map_err(StartError)? {
         trace::totals::start(request, otp_version(root));
     }
-    process::order::replay::start();
+    process::order::replay::start::follow();
     trace::stopped::start();
     if process::order::is_asked() {
         // Which atoms are made first is chance.

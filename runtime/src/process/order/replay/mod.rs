@@ -15,6 +15,7 @@ mod identities;
 mod input;
 pub(crate) mod look;
 mod spent;
+pub(crate) mod start;
 pub(crate) mod stop;
 #[cfg(test)]
 mod tests;
@@ -27,10 +28,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_orders::{
-    Halt, Message, Origin, Request, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
+    Halt, Message, Origin, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
     SystemMessage, Trace, UNFOLLOWED,
 };
-use beamline_settings::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
 
 use super::{FOLLOWED, Source, Step, explore, turns};
@@ -84,37 +84,6 @@ static PLAN: OnceLock<Plan> = OnceLock::new();
 
 fn plan() -> Option<&'static Plan> {
     PLAN.get()
-}
-
-/// Reads the run that the environment asks to follow, if it does and no emulator of the command has begun to. It comes before
-/// anything is in the table of processes, which leaves room for the recorded pids.
-///
-/// # Errors
-/// One line when the request or its file cannot be understood.
-pub(crate) fn read_from_environment() -> Result<(), String> {
-    let Some(request) = Request::from_environment()? else {
-        return Ok(());
-    };
-    if !request.claim()? {
-        return Ok(());
-    }
-    let trace = request.trace()?;
-    identities::check(&trace).map_err(|error| format!("{}: {error}", request.file.display()))?;
-    let _ = PLAN.set(Plan::new(trace, request.goes_on, request.stop));
-    Ok(())
-}
-
-/// Follows the run that was read, if one was: what runs from here on is part of it.
-pub(crate) fn start() {
-    let Some(plan) = plan() else { return };
-    if plan.stop.is_some() {
-        stop::begin();
-    }
-    if plan.trace.has_signals() {
-        turns::wait_for_signals();
-    }
-    order::ask(FOLLOWED);
-    watch::start();
 }
 
 /// Follows these steps from now on, also in processes that are there already. There is no watch: the caller, which runs
