@@ -193,10 +193,7 @@ impl<'p> Asked<'p> {
 
     fn recv(&self, state: &mut State, length: usize) -> Done<'p> {
         self.enter(state)?;
-        let room = match length {
-            0 => state.settings.receive_bytes,
-            length => length,
-        };
+        let room = state.room(length);
         let fd = state.fd().ok_or_else(|| closed(self.p))?;
         let read = binary_of(self.p, room, |space| {
             rustix::net::recv(fd, space, self.flags()).map(|(n, _)| (n, ()))
@@ -209,10 +206,7 @@ impl<'p> Asked<'p> {
 
     fn recv_from(&self, state: &mut State, length: usize) -> Done<'p> {
         self.enter(state)?;
-        let room = match length {
-            0 => state.settings.receive_bytes,
-            length => length,
-        };
+        let room = state.room(length);
         let fd = state.fd().ok_or_else(|| closed(self.p))?;
         let read = binary_of(self.p, room, |space| {
             messages::receive_from(fd, space, self.flags())

@@ -247,6 +247,14 @@ impl State {
         Some(fd.as_fd())
     }
 
+    /// Bytes to read where the caller names `length`; the setting's number where it names none, as 0.
+    pub(super) fn room(&self, length: usize) -> usize {
+        match length {
+            0 => self.settings.receive_bytes,
+            length => length,
+        }
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.read & (bit::CLOSING | bit::CLOSED) == 0
     }

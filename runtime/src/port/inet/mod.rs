@@ -20,7 +20,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use rustix::io::Errno;
 
-use super::driver::Context;
+use super::driver::{Context, End};
 use super::open::Error;
 use crate::process::order::{self, explore};
 use crate::process::refs::RefNumbers;
@@ -189,13 +189,27 @@ impl Inet {
     }
 
     /// Notes that `caller` waits: the number of its message. `None` where another process waits already.
-    fn wait(&mut self, caller: Pid, monitor: Option<RefNumbers>) -> Option<u16> {
+    fn wait(&mut self, caller: Pid) -> Option<u16> {
         if self.waiting.is_some() {
             return None;
         }
-        let waiting = self.next_waiting(caller, monitor);
+        let waiting = self.next_waiting(caller, None);
         self.waiting = Some(waiting);
         Some(waiting.number)
+    }
+
+    /// Notes who sends `data`, to be answered with the tag at its start; where what is to be sent begins.
+    ///
+    /// # Errors
+    /// It has no tag: the port ends.
+    fn take_sender(&mut self, port: &Context<'_>, data: &[u8]) -> Result<usize, End> {
+        let caller = port.caller.unwrap_or(port.state.owner);
+        let (tag, rest) = split_tag(data)?;
+        self.sender = Some(Sender {
+            caller,
+            tag: tag.to_vec(),
+        });
+        Ok(data.len() - rest.len())
     }
 }
 
@@ -209,9 +223,11 @@ fn deadline(milliseconds: u32) -> Option<u64> {
     (milliseconds != u32::MAX).then(|| timers::deadline_after(milliseconds.into()))
 }
 
-/// The term that an answer to a sender holds, and where the data is behind it.
-fn sender_tag(data: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let (length, rest) = request::take_u16(data).ok()?;
-    let tag = rest.get(..length.into())?;
-    Some((tag.to_vec(), 2 + tag.len()))
+/// The term that an answer to a sender holds, and the data behind it.
+///
+/// # Errors
+/// There is none.
+fn split_tag(data: &[u8]) -> Result<(&[u8], &[u8]), Errno> {
+    let (length, rest) = request::take_u16(data)?;
+    rest.split_at_checked(length.into()).ok_or(Errno::INVAL)
 }

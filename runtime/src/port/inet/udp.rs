@@ -10,10 +10,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::control::Opens;
 use super::options::{Active, Settings};
 use super::request::{Answer, Refusal, Request, respond, take_u32};
-use super::{
-    Inet, Sender, address, deadline, error_atom, messages, options, refuse_in_orders, sender_tag,
-    status,
-};
+use super::{Inet, address, deadline, error_atom, messages, options, refuse_in_orders, status};
 use crate::heap::Heap;
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
@@ -91,7 +88,7 @@ impl Udp {
             return Err(Errno::INVAL.into());
         }
         let (timeout, _) = take_u32(data)?;
-        let number = self.0.wait(caller, None).ok_or(Errno::ALREADY)?;
+        let number = self.0.wait(caller).ok_or(Errno::ALREADY)?;
         if !self.read(port) {
             port.set_timer(deadline(timeout));
         }
@@ -304,9 +301,7 @@ fn control_list<'h>(heap: &'h Heap, control: &Control) -> Term<'h> {
 
 impl Driver for Udp {
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
-        let caller = port.caller.unwrap_or(port.state.owner);
-        let (tag, start) = sender_tag(&data).ok_or(End::Error(Errno::INVAL))?;
-        self.0.sender = Some(Sender { caller, tag });
+        let start = self.0.take_sender(port, &data)?;
         match self.send(&data[start..]) {
             Ok(()) => self.0.reply_ok(port),
             Err(error) => self.0.reply_errno(port, error),

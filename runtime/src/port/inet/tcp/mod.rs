@@ -15,10 +15,7 @@ use rustix::net::Shutdown;
 use super::control::Opens;
 use super::options::{Active, Settings};
 use super::request::{Answer, Refusal, Request, respond, take_u16, take_u32};
-use super::{
-    Inet, Sender, address, deadline, error_atom, messages, options, refuse_in_orders, sender_tag,
-    status,
-};
+use super::{Inet, address, deadline, error_atom, messages, options, refuse_in_orders, status};
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
 use crate::process::refs::RefNumbers;
@@ -174,9 +171,7 @@ impl Tcp {
     /// Answers every waiting process with `closed`.
     fn end_waits(&mut self, port: &mut Context<'_>) {
         self.end_accepts(port);
-        while self.inet.waiting.is_some() {
-            self.inet.answer_error(port, am::closed);
-        }
+        self.inet.answer_error(port, am::closed);
         self.due.clear();
         self.set_timer(port);
     }
@@ -237,7 +232,7 @@ impl Tcp {
                 if let Some(at) = deadline(timeout) {
                     self.set_due(port, at, Due::Connect);
                 }
-                let number = self.inet.wait(caller, None).ok_or(Errno::ALREADY)?;
+                let number = self.inet.wait(caller).ok_or(Errno::ALREADY)?;
                 self.inet.watch(port, Interest::Write);
                 Ok(number.to_be_bytes().to_vec())
             }
@@ -298,7 +293,7 @@ impl Tcp {
         if length > MAX_REQUEST {
             return Err(Errno::NOMEM.into());
         }
-        let number = self.inet.wait(caller, None).ok_or(Errno::ALREADY)?;
+        let number = self.inet.wait(caller).ok_or(Errno::ALREADY)?;
         if self.read(port, length as usize) == Ok(0) {
             if timeout == 0 {
                 self.inet.answer_error(port, am::timeout);
@@ -451,9 +446,7 @@ impl Tcp {
 
 impl Driver for Tcp {
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
-        let caller = port.caller.unwrap_or(port.state.owner);
-        let (tag, start) = sender_tag(&data).ok_or(End::Error(Errno::INVAL))?;
-        self.inet.sender = Some(Sender { caller, tag });
+        let start = self.inet.take_sender(port, &data)?;
         self.send(port, data, start);
         Ok(())
     }
