@@ -496,8 +496,7 @@ mod in_a_browser {
         browser.focus("timeline");
         let whole = browser.detail("timeline");
         assert!(whole.starts_with("<0.20.0>"), "{whole}");
-        browser.value("location.hash = 'from=0&to=2'");
-        browser.settle();
+        browser.set_hash("from=0&to=2");
         browser.focus("timeline");
         let begin = browser.detail("timeline");
         assert!(begin.starts_with("<0.1.0>"), "{begin}");
@@ -551,8 +550,7 @@ mod in_a_browser {
             (picture, detail)
         );
         // Somebody changes the address.
-        other.value("location.hash = '#tab=processes'");
-        other.settle();
+        other.set_hash("#tab=processes");
         assert_eq!(
             other.value("document.getElementById('processes').hidden"),
             false

@@ -168,6 +168,16 @@ impl Browser {
         self.value(frames);
     }
 
+    /// Changes the address as a person who types it does, and waits until the page has followed: the browser
+    /// tells the page after the change, and frames may be drawn between them.
+    pub(crate) fn set_hash(&mut self, hash: &str) {
+        let change = format!(
+            "new Promise((done) => {{ addEventListener('hashchange', () => done(), {{once: true}}); location.hash = '{hash}'; }})"
+        );
+        self.value(&change);
+        self.settle();
+    }
+
     /// What an expression of the page is.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});

@@ -4,6 +4,8 @@
 const link = {
   values: new URLSearchParams(location.hash.slice(1)),
   followers: [],
+  // The address as last read or written.
+  address: location.hash,
   isAsked: false,
   writtenAt: 0,
   get(name) {
@@ -25,6 +27,8 @@ const link = {
   },
   write() {
     this.isAsked = false;
+    // Somebody has changed the address and the event is still to come: her change takes precedence.
+    if (location.hash !== this.address) return;
     const words = this.values.toString();
     if (words === location.hash.slice(1)) return;
     // Back restores the view before; changes that come one soon after another, as in typing, are one.
@@ -32,6 +36,7 @@ const link = {
     const isOneMore = now - this.writtenAt < 1000;
     this.writtenAt = now;
     history[isOneMore ? "replaceState" : "pushState"](null, "", words === "" ? "#" : `#${words}`);
+    this.address = location.hash;
   },
   // Does it now, and again when the address is another.
   follow(act) {
@@ -40,6 +45,7 @@ const link = {
   },
 };
 addEventListener("hashchange", () => {
+  link.address = location.hash;
   link.values = new URLSearchParams(location.hash.slice(1));
   link.writtenAt = Date.now();
   for (const act of [...link.followers]) act();
