@@ -69,7 +69,7 @@ impl Place {
 }
 
 /// The parts of the page.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "overview",
     "flame",
     "functions",
@@ -78,6 +78,7 @@ const PARTS: [&str; 10] = [
     "messages",
     "races",
     "processes",
+    "network",
     "histograms",
     "keys",
 ];

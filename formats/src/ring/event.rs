@@ -269,6 +269,20 @@ events! {
     23 = GettingLinked, "getting_linked", Processes, { other: Id };
     /// `other` takes its link to it away.
     24 = GettingUnlinked, "getting_unlinked", Processes, { other: Id };
+    /// It opens a socket.
+    25 = NetOpen, "net_open", Net, { socket: Id };
+    /// It begins to connect a socket to its peer.
+    26 = NetConnect, "net_connect", Net, { socket: Id };
+    /// It gets a connection that `listener` has accepted.
+    27 = NetAccept, "net_accept", Net, { socket: Id, listener: Id };
+    /// It waits for a socket: to be connected (1), for a connection (2), for data (3), for room to send (4).
+    28 = NetWait, "net_wait", Net, { socket: Id, what: u64 };
+    /// It waits for that no more. The text is empty where it can go on, and else says why not.
+    29 = NetReady, "net_ready", Net, { socket: Id, what: u64; outcome };
+    /// It gets so many bytes that a socket has received.
+    30 = NetIn, "net_in", Net, { socket: Id, bytes: u64 };
+    /// It sends so many bytes with a socket.
+    31 = NetOut, "net_out", Net, { socket: Id, bytes: u64 };
     /// A scheduler starts to run it, in `function`.
     32 = In, "in", Scheduling, { function: NameId };
     /// The scheduler runs it no more; so many messages are in its queue, so many reductions it has had in all.
@@ -303,6 +317,8 @@ events! {
     50 = PortIn, "port_in", Ports, { command: NameId };
     /// A port has run a command.
     51 = PortOut, "port_out", Ports, { command: NameId };
+    /// A socket that it owns is closed: by its side where the text is empty, or else for the reason that the text has.
+    52 = NetClose, "net_close", Net, { socket: Id; reason };
     /// A collection has taken so long.
     56 = LongGc, "long_gc", System, { ms: u64 };
     /// A time slice has taken so long; it began and ended in these functions. What a port did has: `from` is its name.
@@ -463,6 +479,8 @@ pub enum Group {
     Gc,
     /// Ports: opened, closed, run.
     Ports,
+    /// Sockets: opened, connected, closed, the bytes that cross them, and who waits for them.
+    Net,
     /// What takes or becomes too much.
     System,
     /// Sequential tracing: messages with a token.
@@ -479,7 +497,7 @@ pub enum Group {
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 15] = [
+    pub const ALL: [Group; 16] = [
         Group::Calls,
         Group::Returns,
         Group::Words,
@@ -489,6 +507,7 @@ impl Group {
         Group::Scheduling,
         Group::Gc,
         Group::Ports,
+        Group::Net,
         Group::System,
         Group::Seq,
         Group::Counters,
@@ -510,6 +529,7 @@ impl Group {
             Group::Scheduling => "scheduling",
             Group::Gc => "gc",
             Group::Ports => "ports",
+            Group::Net => "net",
             Group::System => "system",
             Group::Seq => "seq",
             Group::Counters => "counters",

@@ -35,7 +35,7 @@ impl Frame for NameId {
     }
 }
 
-/// A process, a port or a registered name.
+/// A process, a port, a registered name or a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
     /// Nobody, or a receiver that this format cannot name.
@@ -47,6 +47,8 @@ pub enum Id {
     Port(u64),
     /// Whoever has this name.
     Name(NameId),
+    /// A socket: sockets are counted from 1 as they are opened.
+    Socket(u64),
 }
 
 const VALUE: u64 = (1 << 60) - 1;
@@ -59,6 +61,7 @@ impl Id {
             Id::Process(value) => 1 << 60 | value & VALUE,
             Id::Port(value) => 2 << 60 | value & VALUE,
             Id::Name(NameId(name)) => 3 << 60 | u64::from(name),
+            Id::Socket(value) => 4 << 60 | value & VALUE,
         }
     }
 
@@ -68,6 +71,7 @@ impl Id {
             1 => Id::Process(value),
             2 => Id::Port(value),
             3 => u32::try_from(value).map_or(Id::None, |name| Id::Name(NameId(name))),
+            4 => Id::Socket(value),
             _ => Id::None,
         }
     }
@@ -80,6 +84,7 @@ impl fmt::Display for Id {
             Id::Process(value) => write!(f, "<0.{}.{}>", value & 0xfff_ffff, value >> 28),
             Id::Port(value) => write!(f, "#Port<0.{value}>"),
             Id::Name(NameId(name)) => write!(f, "name {name}"),
+            Id::Socket(value) => write!(f, "socket {value}"),
         }
     }
 }

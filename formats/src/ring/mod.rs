@@ -26,6 +26,7 @@ mod request;
 pub mod seal;
 mod shared_access;
 mod signal;
+mod socket;
 mod stream;
 mod tally;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use reader::{Counts, Loss, Merged, RawRecord, Record, Recording, SegmentRead
 pub use request::{Request, System};
 pub use shared_access::{Shared, Touch};
 pub use signal::SignalKind;
+pub use socket::{Socket, SocketEnd, SocketKind, SocketWait};
 pub use stream::{Drain, Took};
 pub use tally::Tally;
 pub use trigger::Trigger;

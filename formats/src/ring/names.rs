@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::id::{Id, NameId};
 use super::layout::{Check, words_of};
+use super::socket::{Socket, SocketEnd, SocketKind};
 use crate::name::stable;
 use crate::profile::{Native, Origin};
 
@@ -50,6 +51,10 @@ entries! {
     8 = Native;
     /// A stack of a sample: the stack below its newest frame, that frame's function, the line: three words.
     9 = Stack;
+    /// A socket: its id, the number of its kind, the port that it is behind, the socket that accepted it: four words.
+    10 = Socket;
+    /// An address of a socket: the socket's id, 1 for its own or 2 for its peer's, and its text.
+    11 = Address;
 }
 
 /// A name to be written to the file.
@@ -107,6 +112,26 @@ pub enum Name<'a> {
     },
     /// A stack of a sample.
     Stack(Frame),
+    /// A socket that was opened.
+    Socket {
+        /// Itself.
+        id: Id,
+        /// What it is.
+        kind: SocketKind,
+        /// The port that it is behind.
+        port: Id,
+        /// The socket that accepted it.
+        listener: Id,
+    },
+    /// An address that a socket has got.
+    Address {
+        /// The socket.
+        id: Id,
+        /// Whose it is.
+        end: SocketEnd,
+        /// The address, as programs write it.
+        text: &'a str,
+    },
 }
 
 /// The newest frame of a stack, and the stack below it.
@@ -175,6 +200,21 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             out.extend([word(frame.below), word(frame.function), line]);
             (Entry::Stack, 24)
         }
+        Name::Socket {
+            id,
+            kind,
+            port,
+            listener,
+        } => {
+            out.extend([id.word(), kind.number(), port.word(), listener.word()]);
+            (Entry::Socket, 32)
+        }
+        Name::Address { id, end, text } => {
+            let text = cut(stable(text), TEXT_MAX);
+            out.extend([id.word(), end.number()]);
+            out.extend(words_of(text.as_bytes()));
+            (Entry::Address, 16 + text.len())
+        }
     };
     let first = bytes as u64 | (entry as u64) << 32;
     out[0] = first | check(first, &out[1..]);
@@ -209,6 +249,17 @@ pub struct Process {
     pub label: NameId,
 }
 
+/// The text of a payload of `length` bytes; `None` where it is none, or too long.
+fn text(payload: &[u64], length: usize) -> Option<String> {
+    // Functions have copies of them: a long one must not be had for a few bytes.
+    if length > TEXT_MAX {
+        return None;
+    }
+    let mut bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.truncate(length);
+    String::from_utf8(bytes).ok()
+}
+
 /// All names of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -219,6 +270,7 @@ pub struct Names {
     origins: HashMap<String, Origin>,
     natives: HashMap<u32, Native>,
     stacks: HashMap<u32, Frame>,
+    sockets: HashMap<Id, Socket>,
 }
 
 impl Names {
@@ -258,14 +310,7 @@ impl Names {
         let id = |at: usize| Some(Id::from_word(*payload.get(at)?));
         match kind {
             Entry::Atom | Entry::Label => {
-                // Functions have copies of them: a long one must not be had for a few bytes.
-                if length > TEXT_MAX {
-                    return None;
-                }
-                let mut bytes: Vec<u8> =
-                    payload.iter().flat_map(|word| word.to_le_bytes()).collect();
-                bytes.truncate(length);
-                let text = String::from_utf8(bytes).ok()?;
+                let text = text(payload, length)?;
                 let texts = match kind {
                     Entry::Label => &mut self.labels,
                     _ => &mut self.atoms,
@@ -317,8 +362,41 @@ impl Names {
                 }
                 self.stacks.insert(number, frame);
             }
+            Entry::Socket | Entry::Address => return self.add_socket(kind, payload, length),
         }
         Some(())
+    }
+
+    fn add_socket(&mut self, kind: Entry, payload: &[u64], length: usize) -> Option<()> {
+        let id = |at: usize| Some(Id::from_word(*payload.get(at)?));
+        if kind == Entry::Socket {
+            let (port, listener) = (id(2)?, id(3)?);
+            let known = self.sockets.entry(id(0)?).or_default();
+            // A newer writer may know more kinds.
+            known.kind = SocketKind::of(*payload.get(1)?);
+            (known.port, known.listener) = (port, listener);
+            return Some(());
+        }
+        let text = text(payload.get(2..)?, length.checked_sub(16)?)?;
+        let known = self.sockets.entry(id(0)?).or_default();
+        match SocketEnd::of(*payload.get(1)?) {
+            Some(SocketEnd::Own) => known.own = text,
+            Some(SocketEnd::Peer) => known.peer = text,
+            None => {}
+        }
+        Some(())
+    }
+
+    /// A socket, where something is known of it.
+    #[must_use]
+    pub fn socket(&self, id: Id) -> Option<&Socket> {
+        self.sockets.get(&id)
+    }
+
+    /// A socket by its kind and the address that tells it from others; its number where nothing is known of it.
+    #[must_use]
+    pub fn socket_text(&self, id: Id) -> String {
+        self.socket(id).map_or_else(|| id.to_string(), Socket::text)
     }
 
     /// The text of an atom; `?` where it did not fit.

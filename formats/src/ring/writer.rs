@@ -175,12 +175,14 @@ impl Ring {
         encode(name, &mut room.buffer);
         let words = self.map.words();
         let count = room.count.checked_add(1);
-        // There may be a label and a process for each request: they leave half of the room to the program's text.
+        // There may be a label, a process and a socket for each request: they leave half of the room to the program's text.
         let limit = match name {
             Name::Label(_)
             | Name::Process { .. }
             | Name::Registered { .. }
-            | Name::Labelled { .. } => room.words / 2,
+            | Name::Labelled { .. }
+            | Name::Socket { .. }
+            | Name::Address { .. } => room.words / 2,
             Name::Atom(_)
             | Name::Function { .. }
             | Name::Module { .. }

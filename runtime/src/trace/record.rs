@@ -5,6 +5,7 @@
 //! sees their returns, and a tail call stays one. All other events come as to any tracer.
 
 mod held;
+pub(super) mod net;
 mod order;
 pub(super) mod reports;
 mod spent;
@@ -247,6 +248,9 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
     let recorder = RECORDER.get_or_init(|| recorder);
     if recorder.has(Group::Order) {
         order::begin(recorder.has(Group::Sites));
+    }
+    if recorder.has(Group::Net) {
+        net::begin();
     }
     NAMES.store(true, Ordering::Release);
     ON.store(request.span.begins_at_once(), Ordering::Release);
@@ -646,6 +650,7 @@ impl Recorder {
                 Group::Scheduling => flags::RUNNING | flags::EXITING,
                 Group::Gc => flags::GARBAGE_COLLECTION,
                 Group::Ports
+                | Group::Net
                 | Group::System
                 | Group::Seq
                 | Group::Counters

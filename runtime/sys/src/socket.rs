@@ -19,7 +19,9 @@ pub mod protocols;
 pub mod resolve;
 pub mod services;
 
+use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
@@ -65,6 +67,30 @@ impl Address {
     #[must_use]
     pub fn family(&self) -> i32 {
         i32::from(self.0.address_family().as_raw())
+    }
+}
+
+/// As people write it: `127.0.0.1:80`, `[::1]:80`, the path of a local one or, behind `@`, its name; `-` where it has
+/// none.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SocketAddr::try_from(self.0.clone()) {
+            Ok(address) => address.fmt(f),
+            Err(_) if self.family() == libc::AF_UNIX => {
+                let path = self.bytes().get(2..).unwrap_or_default();
+                let (mark, name) = match path.split_first() {
+                    Some((0, name)) if !name.is_empty() => ("@", name),
+                    _ => ("", path),
+                };
+                let end = name.iter().position(|byte| *byte == 0);
+                let name = &name[..end.unwrap_or(name.len())];
+                match name {
+                    [] => f.write_str("-"),
+                    name => write!(f, "{mark}{}", String::from_utf8_lossy(name)),
+                }
+            }
+            Err(_) => write!(f, "family {}", self.family()),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 pub(crate) mod batch;
 mod blocks;
 pub(crate) mod calls;
+mod connections;
 mod counters;
 mod in_transit;
 mod living;
@@ -24,10 +25,11 @@ mod total;
 
 pub use blocks::{Block, BlockCaller, LIMIT_NS, Unfinished};
 pub use calls::{profile, profile_and_losses};
+pub use connections::{Answers, Connection, Peer, Waited};
 pub use counters::{CounterCost, Counters};
 pub use in_transit::{InTransit, Passing, Sent};
 pub use pass::scan;
 pub use sampled::{Does, Looked, Row, Sampled, Share, Stopped, ThreadKind};
-pub use spans::{Collection, DirtyCall, End, Slice, Span, Spans, follow};
+pub use spans::{Collection, DirtyCall, End, Slice, SocketSpan, Span, Spans, follow};
 pub use stacks::{Activation, Stacks, Step};
 pub use summary::{DirtyUse, FunctionCost, Longest, Shown, Summary, Use};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use beamline_formats::profile::Native;
 use beamline_formats::ring::{
-    DIRTY_IO, Error, Event, Group, Id, Losses, NameId, Record, Recording,
+    DIRTY_IO, Error, Event, Group, Id, Losses, NameId, Record, Recording, SocketWait,
 };
 
 use super::pass::scan;
@@ -74,6 +74,19 @@ pub struct Collection {
     pub within: NameId,
 }
 
+/// A process waits for a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SocketSpan {
+    /// The process.
+    pub who: Id,
+    /// The socket.
+    pub socket: Id,
+    /// What for.
+    pub what: SocketWait,
+    /// When it began, since the recording was begun.
+    pub start_ns: u64,
+}
+
 /// The meaning of a record for the spans that it is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
@@ -121,6 +134,8 @@ pub enum Span {
     },
     /// A message is sent, or comes after it was seen to be sent.
     Message(Passing),
+    /// A process does not wait for a socket any more.
+    SocketWaitEnds(SocketSpan),
     /// Nothing begins or ends.
     Moment,
 }
@@ -133,6 +148,8 @@ pub struct Spans {
     on_scheduler: HashMap<usize, Slice>,
     dirty: HashMap<Id, DirtyCall>,
     collecting: HashMap<Id, Collection>,
+    /// When each process began to wait for what of which socket.
+    waiting: HashMap<(Id, Id, SocketWait), u64>,
     calls: Option<Stacks>,
     messages: Option<InTransit>,
 }
@@ -185,6 +202,7 @@ impl Spans {
             Group::Calls | Group::Returns | Group::Words | Group::Reductions => return Ok(()),
             Group::Scheduling | Group::Ports => self.slice(record),
             Group::Gc => self.collection(record),
+            Group::Net => self.socket(record),
             _ => {
                 let passing = self.messages.as_mut().and_then(|all| all.add(record));
                 passing.map_or(Span::Moment, Span::Message)
@@ -281,6 +299,47 @@ impl Spans {
             },
             end,
         }
+    }
+
+    fn socket(&mut self, record: &Record<'_>) -> Span {
+        let (who, now) = (record.subject, record.time_ns);
+        match record.event {
+            Event::NetWait { socket, what } => {
+                // A newer writer may know more. Whoever is told to go on waiting has begun before.
+                if let Some(what) = SocketWait::of(what) {
+                    self.waiting.entry((who, socket, what)).or_insert(now);
+                }
+                Span::Moment
+            }
+            Event::NetReady { socket, what, .. } => {
+                let ended = SocketWait::of(what).and_then(|what| {
+                    let start_ns = self.waiting.remove(&(who, socket, what))?;
+                    Some(SocketSpan {
+                        who,
+                        socket,
+                        what,
+                        start_ns,
+                    })
+                });
+                ended.map_or(Span::Moment, Span::SocketWaitEnds)
+            }
+            _ => Span::Moment,
+        }
+    }
+
+    /// The waits for sockets that have not ended, in order of processes and sockets.
+    #[must_use]
+    pub(crate) fn open_waits(&self) -> Vec<SocketSpan> {
+        let waiting = self.waiting.iter();
+        let open = waiting.map(|(&(who, socket, what), &start_ns)| SocketSpan {
+            who,
+            socket,
+            what,
+            start_ns,
+        });
+        let mut open: Vec<SocketSpan> = open.collect();
+        open.sort_unstable_by_key(|wait| (wait.who, wait.socket, wait.what));
+        open
     }
 
     fn collection(&mut self, record: &Record<'_>) -> Span {

@@ -1,6 +1,7 @@
 //! The summary of a recording: what a person wants to know first.
 
 mod left;
+mod network;
 mod shown;
 
 pub use shown::Shown;
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use beamline_formats::name;
 use beamline_formats::profile::{Function, Native, Node, Origin, Profile};
 use beamline_formats::ring::{
-    Error, Event, Group, Host, Id, Kind, Losses, NameId, Record, Recording,
+    Error, Event, Group, Host, Id, Kind, Losses, NameId, Names, Record, Recording,
 };
 use beamline_settings::counter;
 use serde::Serialize;
@@ -19,6 +20,7 @@ use super::pass::pass;
 use crate::events::batch::Batch;
 use crate::events::blocks::{Block, Unfinished};
 use crate::events::calls::Callers;
+use crate::events::connections::{Connection, Connections, Peer, peers};
 use crate::events::counters::{Counters, Sums};
 use crate::events::living::{Left, TableLeft};
 use crate::events::pass::{Read, Sink};
@@ -163,6 +165,12 @@ pub struct Summary {
     /// The ETS tables that are left at the end, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<TableLeft>,
+    /// The peers of sockets, those first that were waited for longest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
+    /// The sockets, those first that were waited for longest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
     /// The counter values, if the recording has any.
     pub counters: Option<Counters>,
 }
@@ -352,6 +360,7 @@ pub(crate) struct Overview {
     top: usize,
     spans: Spans,
     segments: Vec<Seen>,
+    connections: Connections,
 }
 
 impl Overview {
@@ -362,7 +371,13 @@ impl Overview {
             top,
             spans: Spans::new(),
             segments: segments.map(|_| Seen::new(top)).collect(),
+            connections: Connections::default(),
         }
+    }
+
+    fn sockets(&self, names: &Names, end_ns: u64) -> Vec<Connection> {
+        let open = self.spans.open_waits();
+        self.connections.finish(names, &open, end_ns)
     }
 }
 
@@ -372,6 +387,7 @@ impl Sink for Overview {
         batch.others().try_for_each(|(record, _)| {
             self.spans.add(&record, |span| {
                 self.segments[record.segment].add(&record, span);
+                self.connections.add(&record, span);
                 Ok(())
             })
         })
@@ -415,6 +431,8 @@ impl Summary {
         });
         let subjects = read.subjects.iter().copied();
         let subjects = subjects.filter(|id| matches!(id, Id::Process(_)));
+        let end_ns = recording.whole_end_ns()?;
+        let connections = overview.sockets(recording.names(), end_ns);
         let description = recording.description();
         let costs = costs(recording, &profile);
         let best = |key: fn(&FunctionCost) -> u64| {
@@ -432,21 +450,19 @@ impl Summary {
             otp: description.otp.clone(),
             host: description.host.clone(),
             events: description.settings.events.clone(),
-            end_ns: recording.whole_end_ns()?,
+            end_ns,
             records: records.filter(|(_, count)| *count > 0).collect(),
             processes: recording.names().all_processes(subjects),
             schedulers: uses(recording, seen),
             dirty_schedulers: dirty_uses(seen),
             by_own: best(|cost| cost.own_ns),
             by_total: best(|cost| cost.total_ns),
-            by_words: match recording.has(Group::Words) {
-                true => best(|cost| cost.own_words.unwrap_or(0)),
-                false => Vec::new(),
-            },
-            by_reductions: match recording.has(Group::Reductions) {
-                true => best(|cost| cost.own_reductions.unwrap_or(0)),
-                false => Vec::new(),
-            },
+            by_words: if_recorded(recording, Group::Words, || {
+                best(|cost| cost.own_words.unwrap_or(0))
+            }),
+            by_reductions: if_recorded(recording, Group::Reductions, || {
+                best(|cost| cost.own_reductions.unwrap_or(0))
+            }),
             natives: {
                 let mut natives = best(|cost| cost.own_ns);
                 natives.retain(|cost| cost.native.is_some());
@@ -460,9 +476,23 @@ impl Summary {
             system: system(recording, top, seen),
             left,
             tables,
+            peers: peers(&connections),
+            connections,
             counters: Counters::of(recording, &sums, &profile, &counted, top),
         };
         Ok((summary, profile))
+    }
+}
+
+/// These rows, if the recording has what they are made of.
+fn if_recorded<Row>(
+    recording: &Recording,
+    group: Group,
+    rows: impl FnOnce() -> Vec<Row>,
+) -> Vec<Row> {
+    match recording.has(group) {
+        true => rows(),
+        false => Vec::new(),
     }
 }
 

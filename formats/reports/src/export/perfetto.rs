@@ -325,6 +325,9 @@ impl Trace<'_> {
                 Value::Id(Id::Name(name)) => {
                     note.text(field::ANNOTATION_TEXT, self.names.atom(name))
                 }
+                Value::Id(id @ Id::Socket(_)) => {
+                    note.text(field::ANNOTATION_TEXT, &self.names.socket_text(id))
+                }
                 Value::Id(id) => note.text(field::ANNOTATION_TEXT, &id.to_string()),
                 Value::Name(name) => note.text(field::ANNOTATION_TEXT, &self.names.text(name)),
                 Value::Label(label) => note.text(field::ANNOTATION_TEXT, &label.to_string()),

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::clock::Sizes;
 use super::flame::{self, Flame};
-use super::follow::{Life, LongCall, LongCollection, LongDirty, LongSlice, Longest, Mark, Message};
+use super::follow::{
+    Life, LongCall, LongCollection, LongDirty, LongSlice, LongWait, Longest, Mark, Message,
+};
 use super::races::{Found, RacesOnPage};
 use super::sinks::{Measured, Sinks};
 use super::tables::{Tables, missing};
@@ -56,6 +58,7 @@ pub struct Page {
     slices: Slices,
     dirty: Dirty,
     collections: Collections,
+    waits: Waits,
     marks: Marks,
     messages: Messages,
     races: RacesOnPage,
@@ -127,6 +130,24 @@ struct Dirty {
     function: Vec<u32>,
     /// Which scheduler.
     scheduler: Vec<u32>,
+}
+
+/// Waits of processes for sockets.
+#[derive(Default, Serialize)]
+struct Waits {
+    missing: String,
+    /// Sockets that the table of them has not.
+    sockets_left: usize,
+    left: u64,
+    left_ns: u64,
+    start: Vec<u64>,
+    ns: Vec<u64>,
+    process: Vec<u32>,
+    /// What for, as it follows *waits*.
+    what: Vec<u32>,
+    socket: Vec<u32>,
+    /// Why it was in vain; or empty.
+    outcome: Vec<u32>,
 }
 
 #[derive(Default, Serialize)]
@@ -207,6 +228,7 @@ impl Page {
         let Sinks {
             clock,
             summary,
+            sockets_left,
             profile,
             in_parts,
             calls,
@@ -249,6 +271,10 @@ impl Page {
                 left: follow.collections.left,
                 left_ns: follow.collections.left_ns,
                 ..self::collections(&collections, &mut tables)
+            },
+            waits: Waits {
+                sockets_left,
+                ..waits(recording, &follow.waits, &mut tables)
             },
             marks: Marks {
                 left: follow.marks.left,
@@ -378,6 +404,26 @@ fn collections(collections: &[&LongCollection], tables: &mut Tables<'_>) -> Coll
         out.major.push(u8::from(collection.is_major));
         out.reclaimed.push(collection.reclaimed);
         out.used.push(collection.used);
+    }
+    out
+}
+
+fn waits(recording: &Recording, longest: &Longest<LongWait>, tables: &mut Tables<'_>) -> Waits {
+    let waits = longest.sorted(|wait| wait.start_ns);
+    let mut out = Waits {
+        missing: missing(recording, "sockets", &[Group::Net]),
+        left: longest.left,
+        left_ns: longest.left_ns,
+        start: differences(waits.iter().map(|wait| wait.start_ns)),
+        ..Waits::default()
+    };
+    for wait in waits {
+        out.ns.push(wait.ns);
+        out.process.push(tables.process(wait.who));
+        out.what.push(tables.text(wait.what.text()));
+        let socket = tables.names.socket_text(wait.socket);
+        out.socket.push(tables.text(&socket));
+        out.outcome.push(tables.text(&wait.outcome));
     }
     out
 }

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use beamline_formats::profile::Native;
-use beamline_formats::ring::{Event, Group, Id, Kind, NameId, Names, Record, Value};
+use beamline_formats::ring::{Event, Group, Id, Kind, NameId, Names, Record, SocketWait, Value};
 
 use super::clock::{Clock, PARTS};
 use super::races::Coming;
-use crate::events::{Activation, DirtyCall, End, Passing, Slice, Span};
+use crate::events::{Activation, DirtyCall, End, Passing, Slice, SocketSpan, Span, Spans};
 
 /// Longer texts are cut.
 const TEXT_MAX: usize = 160;
@@ -69,6 +69,31 @@ pub(super) struct LongCollection {
     pub(super) is_major: bool,
     pub(super) reclaimed: u64,
     pub(super) used: u64,
+}
+
+/// A wait for a socket that has ended, or lasts until the end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LongWait {
+    pub(super) ns: u64,
+    pub(super) start_ns: u64,
+    pub(super) who: Id,
+    pub(super) socket: Id,
+    pub(super) what: SocketWait,
+    /// Why it was in vain; or empty.
+    pub(super) outcome: String,
+}
+
+impl LongWait {
+    fn of(wait: &SocketSpan, now: u64, outcome: &str) -> LongWait {
+        LongWait {
+            ns: now.saturating_sub(wait.start_ns),
+            start_ns: wait.start_ns,
+            who: wait.who,
+            socket: wait.socket,
+            what: wait.what,
+            outcome: outcome.to_owned(),
+        }
+    }
 }
 
 /// A call that has ended, or goes on at the end.
@@ -212,6 +237,12 @@ impl Lasting for LongCall {
     }
 }
 
+impl Lasting for LongWait {
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+}
+
 impl Lasting for LongDirty {
     fn ns(&self) -> u64 {
         self.ns
@@ -320,6 +351,7 @@ pub(super) struct Follow<'r> {
     names: &'r Names,
     pub(super) slices: Longest<LongSlice>,
     pub(super) dirty: Longest<LongDirty>,
+    pub(super) waits: Longest<LongWait>,
     pub(super) collections: Longest<LongCollection>,
     pub(super) marks: Newest<Mark>,
     pub(super) messages: Newest<Message>,
@@ -342,6 +374,7 @@ impl<'r> Follow<'r> {
             names,
             slices: Longest::new(most),
             dirty: Longest::new(most),
+            waits: Longest::new(most),
             collections: Longest::new(most),
             marks: Newest::new(most),
             messages: Newest::new(most),
@@ -383,6 +416,18 @@ impl<'r> Follow<'r> {
                 call.into_iter().for_each(|call| self.dirty.add(call));
             }
             (_, Span::CollectionEnds { .. }) => self.collection(record, span),
+            (_, Span::SocketWaitEnds(wait)) => {
+                let Event::NetReady { outcome, .. } = record.event else {
+                    return;
+                };
+                let wait = LongWait::of(&wait, record.time_ns, outcome);
+                self.waits.add(wait);
+            }
+            (Group::Net, _) => match kind {
+                // What crosses it is told by its numbers, and has no marks.
+                Kind::NetIn | Kind::NetOut | Kind::NetWait | Kind::NetReady => {}
+                _ => self.mark(record, kind),
+            },
             (Group::Gc | Group::Ports | Group::System, Span::Moment) => self.mark(record, kind),
             (Group::Messages, Span::Message(passing)) => self.message(record, Some(passing)),
             (Group::Messages, _) => self.message(record, None),
@@ -590,6 +635,7 @@ impl<'r> Follow<'r> {
                 Value::Number(number) => number.to_string(),
                 Value::Text(text) => text.to_owned(),
                 Value::Id(Id::Name(name)) => beamline_formats::name::module(self.names.atom(name)),
+                Value::Id(id @ Id::Socket(_)) => self.names.socket_text(id),
                 Value::Id(id) => id.to_string(),
                 Value::Name(name) => self.names.text(name),
                 Value::Label(label) => label.to_string(),
@@ -605,10 +651,14 @@ impl<'r> Follow<'r> {
         });
     }
 
-    /// Ends the time slices and the calls on dirty schedulers that have not ended.
-    pub(super) fn finish(&mut self, open: &[Slice], dirty: &[DirtyCall], end_ns: u64) {
+    /// Ends the time slices, the calls on dirty schedulers and the waits that have not ended.
+    pub(super) fn finish(&mut self, spans: &Spans, end_ns: u64) {
+        let (open, dirty) = (spans.open_slices(), spans.open_dirty());
+        for wait in spans.open_waits() {
+            self.waits.add(LongWait::of(&wait, end_ns, ""));
+        }
         for slice in open {
-            self.slice(slice, end_ns, End::Open);
+            self.slice(&slice, end_ns, End::Open);
         }
         let dirty = dirty.iter().filter_map(|call| LongDirty::of(call, end_ns));
         dirty.for_each(|call| self.dirty.add(call));

@@ -24,7 +24,7 @@ pub use data::{Notice, Page};
 /// The page: what stands in the places of these marks, in their order.
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 17] = [
     include_str!("page/name.js"),
     include_str!("page/base.js"),
     include_str!("page/link.js"),
@@ -39,6 +39,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("page/messages.js"),
     include_str!("page/races.js"),
     include_str!("page/processes.js"),
+    include_str!("page/network.js"),
     include_str!("page/histograms.js"),
     include_str!("page/start.js"),
 ];

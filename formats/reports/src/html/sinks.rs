@@ -16,6 +16,9 @@ use crate::events::summary::Overview;
 use crate::events::{Span, Spans, Step, Summary};
 use crate::histogram::{Histograms, Measure, Of, Request};
 
+/// Sockets in the table of a page: those that were waited for longest.
+const SOCKETS: usize = 1000;
+
 /// A measure of the whole recording, and of each part of it.
 struct OverTime<'r> {
     measure: Measure<'r>,
@@ -109,6 +112,8 @@ pub(super) struct Measured {
 pub(super) struct Sinks<'r> {
     pub(super) clock: Clock,
     pub(super) summary: Summary,
+    /// How many sockets of the summary were left out.
+    pub(super) sockets_left: usize,
     pub(super) profile: Profile,
     /// What the profile's paths cost in parts of the time, in order; and how many of the clock's parts are one, as a power of two.
     pub(super) in_parts: (Vec<InPart>, u32),
@@ -156,9 +161,10 @@ impl<'r> Sinks<'r> {
         };
         let (callers, cells, shift) = paths.finish();
         let (mut summary, profile) = Summary::finish(recording, &read, callers, &others.overview)?;
+        let sockets_left = summary.connections.len().saturating_sub(SOCKETS);
+        summary.connections.truncate(SOCKETS);
         summary.keep(rows);
-        let (slices, dirty) = (others.spans.open_slices(), others.spans.open_dirty());
-        others.follow.finish(&slices, &dirty, span.1);
+        others.follow.finish(&others.spans, span.1);
         for (who, call) in calls.spans.calls_left(span.1) {
             calls.longest.add(LongCall::of(who, &call, span.1));
         }
@@ -168,6 +174,7 @@ impl<'r> Sinks<'r> {
         Ok(Sinks {
             clock,
             summary,
+            sockets_left,
             profile,
             in_parts: (cells, shift),
             calls: calls.longest,

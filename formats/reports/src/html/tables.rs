@@ -67,7 +67,7 @@ impl<'r> Tables<'r> {
     pub(super) fn process_or_none(&mut self, id: Id) -> u32 {
         match id {
             Id::Process(_) | Id::Port(_) => self.process(id) + 1,
-            Id::None | Id::Name(_) => 0,
+            Id::None | Id::Name(_) | Id::Socket(_) => 0,
         }
     }
 }

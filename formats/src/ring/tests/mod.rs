@@ -190,8 +190,19 @@ proptest! {
         let label = ring.name(Name::Label(&texts[0]));
         let labelled = Id::Process(10);
         ring.name(Name::Labelled { id: labelled, label });
+        let (listener, accepted) = (Id::Socket(1), Id::Socket(2));
+        let (kind, port) = (SocketKind::Tcp, Id::Port(3));
+        ring.name(Name::Socket { id: listener, kind, port, listener: Id::None });
+        ring.name(Name::Socket { id: accepted, kind, port: Id::None, listener });
+        let addresses = [(listener, SocketEnd::Own), (accepted, SocketEnd::Peer)];
+        for (id, end) in addresses {
+            ring.name(Name::Address { id, end, text: &texts[0] });
+        }
         let recording = open(&path);
         let names = recording.names();
+        let address = names::cut(&texts[0], 1024);
+        prop_assert_eq!(names.socket(listener).map(|of| (of.port, of.own.as_str())), Some((port, address)));
+        prop_assert_eq!(names.socket(accepted).map(|of| (of.listener, of.peer.as_str())), Some((listener, address)));
         prop_assert_eq!(names.process_text(labelled), names.text(label));
         for (atom, text) in atoms.iter().zip(&texts) {
             prop_assert_eq!(names.atom(*atom), names::cut(text, 1024));

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use beamline_formats::ring::{SocketEnd, SocketWait};
 use rustix::io::Errno;
 
 use super::address;
@@ -85,6 +86,7 @@ fn open_plain<'p>(p: &'p Process, [domain, kind, protocol, options]: [Term<'p>; 
         made_of: None,
         settings: settings(options),
         is_connected: false,
+        listener: None,
     };
     Ok(opened(p, new))
 }
@@ -139,6 +141,7 @@ fn open_number<'p>(p: &'p Process, number: Term<'p>, options: Term<'p>) -> Done<
         made_of: Some((number, is_copied)),
         settings: settings(options),
         is_connected,
+        listener: None,
     };
     Ok(opened(p, new))
 }
@@ -156,6 +159,9 @@ pub(super) fn nif_bind_2<'p>(p: &'p Process, [socket, to]: [Term<'p>; 2]) -> Bif
         let to = address::decode(to).ok_or_else(|| wrong(p, names::sockaddr()))?;
         let fd = state.fd().ok_or_else(|| closed(p))?;
         socket::bind(fd, &to).map_err(|errno| failed(p, errno))?;
+        state
+            .id
+            .record_address(SocketEnd::Own, socket::name(fd).ok());
         state.read |= bit::BOUND;
         Ok(am::ok.term())
     };
@@ -168,6 +174,9 @@ pub(super) fn nif_listen_2<'p>(p: &'p Process, [socket, backlog]: [Term<'p>; 2])
         let backlog = int(p, backlog)?;
         let fd = state.fd().ok_or_else(|| closed(p))?;
         rustix::net::listen(fd, backlog).map_err(|errno| failed(p, errno))?;
+        state
+            .id
+            .record_address(SocketEnd::Own, socket::name(fd).ok());
         state.read |= bit::LISTENING;
         Ok(am::ok.term())
     };
@@ -178,9 +187,18 @@ pub(super) fn nif_listen_2<'p>(p: &'p Process, [socket, backlog]: [Term<'p>; 2])
 fn end_connecting<'p>(p: &'p Process, state: &mut State) -> Done<'p> {
     state.end_connecting(Some(p));
     let fd = state.fd().ok_or_else(|| closed(p))?;
-    socket::take_error(fd).map_err(|errno| failed(p, errno))?;
+    socket::take_error(fd).map_err(|errno| connect_failed(p, state, errno))?;
     state.write |= bit::CONNECTED;
     Ok(am::ok.term())
+}
+
+/// A connect has failed, and that is recorded.
+fn connect_failed<'p>(p: &'p Process, state: &State, errno: Errno) -> End<'p> {
+    let outcome = errno_name(errno.raw_os_error());
+    state
+        .id
+        .record_ready(p.pid(), SocketWait::Connection, outcome);
+    failed(p, errno)
 }
 
 fn connect<'p>(p: &'p Process, state: &mut State, to: Option<(Term<'p>, Address)>) -> Done<'p> {
@@ -201,8 +219,10 @@ fn connect<'p>(p: &'p Process, state: &mut State, to: Option<(Term<'p>, Address)
     }
     let (reference, to) = to.ok_or_else(|| raise_invalid(p, names::state()))?;
     let fd = state.fd().ok_or_else(|| closed(p))?;
+    state.id.record_connect(p.pid(), &to);
     match socket::connect(fd, &to) {
         Ok(()) => {
+            state.id.record_ready(p.pid(), SocketWait::Connection, "");
             state.write |= bit::CONNECTED;
             Ok(am::ok.term())
         }
@@ -210,7 +230,7 @@ fn connect<'p>(p: &'p Process, state: &mut State, to: Option<(Term<'p>, Address)
             state.wait_to_connect(p, reference);
             Ok(names::select())
         }
-        Err(errno) => Err(failed(p, errno)),
+        Err(errno) => Err(connect_failed(p, state, errno)),
     }
 }
 
@@ -251,6 +271,7 @@ fn accepted(state: &State, fd: std::os::fd::OwnedFd) -> New {
             ..state.settings
         },
         is_connected: true,
+        listener: Some(state.id),
     }
 }
 
@@ -390,7 +411,7 @@ fn cancel<'p>(p: &'p Process, state: &mut State, does: Does, reference: Term<'p>
             if !current.is_for(reference) {
                 return Ok(not_found);
             }
-            let answer = state.cancelled(does);
+            let answer = state.cancelled(p.pid(), does.waits_for());
             state.give_up_turn(does, Some(p));
             answer
         }
@@ -409,7 +430,7 @@ fn cancel_connect<'p>(p: &'p Process, state: &mut State, reference: Term<'p>) ->
     if !state.connector.as_ref().is_some_and(is_mine) {
         return Ok(error(p, names::not_found()));
     }
-    let answer = state.cancelled(Does::Write);
+    let answer = state.cancelled(p.pid(), SocketWait::Connection);
     state.end_connecting(Some(p));
     Ok(answer)
 }

@@ -108,6 +108,7 @@ impl<'p> Asked<'p> {
 
     fn fails(&self, state: &mut State, reason: Term<'p>) -> Term<'p> {
         state.count(Count::ReadFails, 1);
+        state.lost = reason.as_atom();
         state.fail_all(Does::Read, Some(self.p), reason);
         error(self.p, reason)
     }
@@ -153,6 +154,7 @@ impl<'p> Asked<'p> {
             return self.fails(state, names::closed());
         }
         state.counts.read_part(n);
+        state.id.record_in(self.p.pid(), n);
         if n < room {
             state.times_read = 0;
             state.counts.end_read();
@@ -216,6 +218,7 @@ impl<'p> Asked<'p> {
             Ok((data, n, from)) => {
                 state.times_read = 0;
                 state.counts.read_message(n);
+                state.id.record_in(self.p.pid(), n);
                 let from = address::encode_some(self.p, from.as_ref());
                 self.complete(state, self.p.tuple(&[from, data]))
             }
@@ -258,6 +261,7 @@ impl<'p> Asked<'p> {
             Ok((message, n)) => {
                 state.times_read = 0;
                 state.counts.read_message(n);
+                state.id.record_in(self.p.pid(), n);
                 self.complete(state, message)
             }
             Err(errno) => self.failed(state, errno),
@@ -271,6 +275,7 @@ impl<'p> Asked<'p> {
             match self.message(state, room, control) {
                 Ok((message, n)) => {
                     state.counts.read_message(n);
+                    state.id.record_in(self.p.pid(), n);
                     messages.push(message);
                 }
                 Err(errno) if messages.is_empty() => return Ok(self.failed(state, errno)),

@@ -114,6 +114,9 @@ impl<'p> Asked<'p> {
         has_more: bool,
     ) -> Term<'p> {
         let p = self.p;
+        if let Ok(n) = sent {
+            state.id.record_out(p.pid(), n);
+        }
         match sent {
             Err(Errno::AGAIN | Errno::INTR) => {
                 self.wait(state);
@@ -153,6 +156,7 @@ impl<'p> Asked<'p> {
         state.count(Count::WriteFails, 1);
         // An argument that is wrong says nothing of the socket.
         if errno != Errno::INVAL {
+            state.lost = reason.as_atom();
             state.fail_all(Does::Write, Some(self.p), reason);
         }
         error(self.p, reason)
@@ -226,6 +230,7 @@ impl<'p> Asked<'p> {
             match sent {
                 Ok(n) => {
                     state.counts.end_write(n);
+                    state.id.record_out(p.pid(), n);
                     if n < parts.bytes {
                         let pair = [p.unsigned(index as u64), p.unsigned(n as u64)];
                         short.push(p.tuple(&pair));

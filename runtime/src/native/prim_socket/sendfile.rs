@@ -96,7 +96,11 @@ impl<'p> Asked<'p> {
 
     fn goes_on(&self, state: &mut State) -> Term<'p> {
         let p = self.p;
-        match send(state, self.offset, self.count) {
+        let sent = send(state, self.offset, self.count);
+        if let Ok(Sent::All(n) | Sent::Part(n)) = sent {
+            state.id.record_out(p.pid(), n as usize);
+        }
+        match sent {
             Ok(Sent::All(n)) => {
                 state.file = None;
                 state.give_up_turn(Does::Write, Some(p));

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, Weak};
 
+use beamline_formats::ring::{SocketEnd, SocketWait};
 use parking_lot::Mutex;
 
 use super::counts::{Count, Counts};
@@ -22,7 +23,14 @@ use crate::process::{Process, Signal, deliver};
 use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
 use crate::sys::socket;
 use crate::term::compare::eq_exact;
-use crate::term::{Pid, Term, am};
+use crate::term::{Atom, Pid, Term, am};
+use crate::trace::SocketId;
+
+/// How recordings have the outcome of a wait that its process gave up.
+const CANCELLED: &str = "cancelled";
+
+/// And of one whose process has ended.
+const EXITED: &str = "exited";
 
 /// What answers tell of the state of a direction: bits of [`State::read`] and [`State::write`].
 pub(super) mod bit {
@@ -60,10 +68,23 @@ impl Does {
     const ALL: [Does; 3] = [Does::Write, Does::Read, Does::Accept];
 
     fn interest(self) -> Interest {
+        interest_of(self.waits_for())
+    }
+
+    pub(super) fn waits_for(self) -> SocketWait {
         match self {
-            Does::Read | Does::Accept => Interest::Read,
-            Does::Write => Interest::Write,
+            Does::Read => SocketWait::Data,
+            Does::Accept => SocketWait::Accept,
+            Does::Write => SocketWait::Room,
         }
+    }
+}
+
+/// What the descriptor is watched for, for whoever waits for `what`.
+fn interest_of(what: SocketWait) -> Interest {
+    match what {
+        SocketWait::Data | SocketWait::Accept => Interest::Read,
+        SocketWait::Connection | SocketWait::Room => Interest::Write,
     }
 }
 
@@ -118,6 +139,10 @@ pub(super) struct File(pub(super) std::os::fd::OwnedFd);
 /// What a socket is and who uses it.
 pub(super) struct State {
     me: Weak<MagicBinary>,
+    /// The socket in recordings.
+    pub(super) id: SocketId,
+    /// Why the connection is lost, if it is: for recordings.
+    pub(super) lost: Option<Atom>,
     /// `None` when it is closed.
     fd: Option<socket::Socket>,
     pub(super) domain: i32,
@@ -154,12 +179,15 @@ pub(super) struct Socket(Mutex<State>);
 /// A message that goes to a process when a descriptor is ready.
 struct Tell {
     to: Pid,
+    socket: SocketId,
+    what: SocketWait,
     message: Mutex<Option<Message>>,
 }
 
 impl Ready for Tell {
     fn ready(self: Arc<Self>, _fd: RawFd, _interest: Interest) {
         if let Some(message) = self.message.lock().take() {
+            self.socket.record_ready(self.to, self.what, "");
             deliver(self.to, Signal::from_outside(message));
         }
     }
@@ -174,14 +202,28 @@ pub(super) struct New {
     pub(super) made_of: Option<(RawFd, bool)>,
     pub(super) settings: Settings,
     pub(super) is_connected: bool,
+    /// The socket that accepted it.
+    pub(super) listener: Option<SocketId>,
 }
 
 impl Socket {
     /// A new socket of the process `owner`, as `p` says.
     pub(super) fn open(new: New, owner: Pid, p: &Process) -> Arc<MagicBinary> {
         let connected = if new.is_connected { bit::CONNECTED } else { 0 };
+        let id = SocketId::new();
+        match new.listener {
+            Some(listener) => {
+                id.record_accept(owner, (new.domain, new.kind), None, listener);
+            }
+            None => id.record_open(owner, (new.domain, new.kind), None),
+        }
+        if new.is_connected {
+            id.record_address(SocketEnd::Peer, socket::peer(&new.fd).ok());
+        }
         let state = State {
             me: Weak::new(),
+            id,
+            lost: None,
             fd: Some(new.fd),
             domain: new.domain,
             kind: new.kind,
@@ -312,7 +354,11 @@ impl State {
         self.mail.push((registry, message));
     }
 
-    fn abort(&mut self, whom: &Waiting, reason: Term<'_>) {
+    /// Tells `whom` that it waits in vain for `what`.
+    fn abort(&mut self, whom: &Waiting, what: SocketWait, reason: Term<'_>) {
+        let outcome = reason.as_atom();
+        let outcome = outcome.as_ref().map_or("", |reason| reason.name());
+        self.id.record_ready(whom.pid, what, outcome);
         let message = self.message(names::abort(), |heap| {
             let parts = [whom.reference.term(), reason].map(|part| heap.copy_in(part));
             heap.tuple(&parts)
@@ -320,13 +366,21 @@ impl State {
         self.mail.push((whom.pid, message));
     }
 
-    /// Has `pid` told when the descriptor is ready, in place of whoever was to be.
-    fn select(&mut self, interest: Interest, pid: Pid, reference: Term<'_>) {
+    /// Has `pid`, who waits for `what`, told when the descriptor is ready, in place of whoever was to be.
+    fn select(&mut self, what: SocketWait, pid: Pid, reference: Term<'_>) {
+        let interest = interest_of(what);
         self.cancel(interest);
+        self.id.record_wait(pid, what);
         let message = self.message(names::select(), |heap| heap.copy_in(reference));
         let message = Mutex::new(Some(message));
         let fd = self.fd.as_ref().expect("it is open").as_raw_fd();
-        let watch = poll::watch(fd, interest, Arc::new(Tell { to: pid, message }));
+        let tell = Tell {
+            to: pid,
+            socket: self.id,
+            what,
+            message,
+        };
+        let watch = poll::watch(fd, interest, Arc::new(tell));
         self.watches[usize::from(interest == Interest::Write)] = Some(watch);
         match interest {
             Interest::Write => self.write |= bit::SELECTED,
@@ -341,9 +395,12 @@ impl State {
     }
 
     /// The same for what is done, as an answer.
-    pub(super) fn cancelled(&mut self, does: Does) -> Term<'static> {
-        match self.cancel(does.interest()) {
-            true => am::ok.term(),
+    pub(super) fn cancelled(&mut self, whom: Pid, what: SocketWait) -> Term<'static> {
+        match self.cancel(interest_of(what)) {
+            true => {
+                self.id.record_ready(whom, what, CANCELLED);
+                am::ok.term()
+            }
             false => names::select_sent(),
         }
     }
@@ -410,7 +467,7 @@ impl State {
 
     /// The process connects, and is told when it may go on.
     pub(super) fn wait_to_connect(&mut self, p: &Process, reference: Term<'_>) {
-        self.select(Interest::Write, p.pid(), reference);
+        self.select(SocketWait::Connection, p.pid(), reference);
         self.connector = Some(self.waiting(p, reference));
         self.write |= bit::CONNECTING;
     }
@@ -430,6 +487,7 @@ impl State {
             return false;
         }
         let waiting = self.waiting(p, reference);
+        self.id.record_wait(pid, does.waits_for());
         self.turns(does).queue.push_back(waiting);
         true
     }
@@ -444,14 +502,14 @@ impl State {
 
     /// The same, and it is told when the descriptor is ready.
     pub(super) fn wait(&mut self, does: Does, p: &Process, reference: Term<'_>) {
-        self.select(does.interest(), p.pid(), reference);
+        self.select(does.waits_for(), p.pid(), reference);
         self.hold_turn(does, p, reference);
     }
 
     /// The current one is told that it waits no more, and waits by this reference instead.
     pub(super) fn wait_instead(&mut self, does: Does, p: &Process, reference: Term<'_>) {
         if let Some(current) = self.turns(does).current.take() {
-            self.abort(&current, names::cancelled());
+            self.abort(&current, does.waits_for(), names::cancelled());
             self.turns(does).current = Some(current);
         }
         self.wait(does, p, reference);
@@ -468,7 +526,7 @@ impl State {
     fn give_turn(&mut self, does: Does) {
         let next = self.turns(does).queue.pop_front();
         match &next {
-            Some(next) => self.select(does.interest(), next.pid, next.reference.term()),
+            Some(next) => self.select(does.waits_for(), next.pid, next.reference.term()),
             None if does == Does::Accept => self.read &= !bit::ACCEPTING,
             None => {}
         }
@@ -486,7 +544,7 @@ impl State {
 
     fn abort_queue(&mut self, does: Does, p: Option<&Process>, reason: Term<'_>) {
         for waiting in std::mem::take(&mut self.turns(does).queue) {
-            self.abort(&waiting, reason);
+            self.abort(&waiting, does.waits_for(), reason);
             release(&waiting, p);
         }
     }
@@ -507,7 +565,10 @@ impl State {
             return false;
         }
         let waiting = queue.remove(at);
-        waiting.iter().for_each(|waiting| release(waiting, p));
+        if let Some(waiting) = &waiting {
+            self.id.record_ready(pid, does.waits_for(), CANCELLED);
+            release(waiting, p);
+        }
         waiting.is_some()
     }
 
@@ -517,15 +578,15 @@ impl State {
         self.write |= bit::CLOSING;
         let is_read_cancelled = self.cancel(Interest::Read);
         let is_write_cancelled = self.cancel(Interest::Write);
-        let tell = |state: &mut State, whom: &Waiting, is_cancelled: bool| {
+        let tell = |state: &mut State, whom: &Waiting, what, is_cancelled: bool| {
             // Whoever has been told that the descriptor is ready calls again, and is told then.
             if is_cancelled {
-                state.abort(whom, names::closed());
+                state.abort(whom, what, names::closed());
             }
             release(whom, p);
         };
         if let Some(connector) = self.connector.take() {
-            tell(self, &connector, is_write_cancelled);
+            tell(self, &connector, SocketWait::Connection, is_write_cancelled);
         }
         for does in Does::ALL {
             let Some(current) = self.turns(does).current.take() else {
@@ -535,7 +596,7 @@ impl State {
                 Interest::Write => is_write_cancelled,
                 _ => is_read_cancelled,
             };
-            tell(self, &current, is_cancelled);
+            tell(self, &current, does.waits_for(), is_cancelled);
             self.abort_queue(does, p, names::closed());
         }
     }
@@ -563,6 +624,9 @@ impl State {
         if let Some((closer, Some(monitor))) = self.closer.take() {
             demonitor(closer, monitor, p);
         }
+        let reason = self.lost.take();
+        let reason = reason.as_ref().map_or("", |reason| reason.name());
+        self.id.record_close(self.owner, reason);
         if let (Some(owner), Some(monitor)) = (self.owner.take(), self.owner_monitor.take()) {
             demonitor(owner, monitor, p);
         }
@@ -581,11 +645,11 @@ impl State {
     /// Its owner is gone.
     pub(super) fn close_without_owner(&mut self, p: Option<&Process>) {
         self.owner_monitor = None;
-        self.owner = None;
         if self.is_open() {
             self.stop(p);
             self.shed = self.finish_closing(p);
         }
+        self.owner = None;
     }
 
     /// The process `pid`, whom it monitors by `reference`, is gone.
@@ -605,12 +669,17 @@ impl State {
         }
         let is_it = |waiting: &Waiting| waiting.monitor == Some(reference);
         if self.connector.as_ref().is_some_and(is_it) {
+            self.id.record_ready(pid, SocketWait::Connection, EXITED);
             self.connector = None;
             self.write &= !bit::CONNECTING;
             return;
         }
         for does in Does::ALL {
-            let turns = self.turns(does);
+            let (id, turns) = (self.id, self.turns(does));
+            let mut all = turns.current.iter().chain(&turns.queue);
+            if all.any(is_it) {
+                id.record_ready(pid, does.waits_for(), EXITED);
+            }
             if turns.current.as_ref().is_some_and(is_it) {
                 turns.current = None;
                 self.give_turn(does);

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
+use beamline_formats::ring::SocketEnd;
 use rustix::io::Errno;
 
 use super::request::{Answer, Refusal, Request, take_counted, take_u16, take_u32};
@@ -31,7 +32,7 @@ impl Opens {
 
 impl Inet {
     /// Opens the socket: its family, its kind, its protocol.
-    pub(super) fn open(&mut self, opens: &Opens, data: &[u8]) -> Answer {
+    pub(super) fn open(&mut self, port: &Context<'_>, opens: &Opens, data: &[u8]) -> Answer {
         let &[family, kind, protocol] = data else {
             return Err(Errno::INVAL.into());
         };
@@ -48,20 +49,27 @@ impl Inet {
             None => open(),
             Some(path) => socket::namespace::within(path, open),
         }?;
-        self.begin(Socket::own(fd), family, kind);
+        self.begin(port, Socket::own(fd), family, kind);
         Ok(Vec::new())
     }
 
-    fn begin(&mut self, socket: Socket, family: i32, kind: i32) {
+    fn begin(&mut self, port: &Context<'_>, socket: Socket, family: i32, kind: i32) {
         self.socket = Some(socket);
         self.status = status::OPEN;
         self.family = family;
         self.kind = kind;
+        self.id
+            .record_open(port.state.owner, (family, kind), Some(port.port.id));
         outside::take(|| "socket".to_owned());
     }
 
     /// Works with a socket that the program has: its family, its kind, its number, whether it is bound.
-    pub(super) fn open_descriptor(&mut self, opens: &Opens, data: &[u8]) -> Answer {
+    pub(super) fn open_descriptor(
+        &mut self,
+        port: &Context<'_>,
+        opens: &Opens,
+        data: &[u8],
+    ) -> Answer {
         if data.len() != 6 && data.len() != 10 {
             return Err(Errno::INVAL.into());
         }
@@ -77,7 +85,9 @@ impl Inet {
         }
         rustix::io::ioctl_fionbio(&socket, true)?;
         let is_connected = kind == libc::SOCK_STREAM && socket::peer(&socket).is_ok();
-        self.begin(socket, family, kind);
+        let peer = is_connected.then(|| socket::peer(&socket).ok()).flatten();
+        self.begin(port, socket, family, kind);
+        self.id.record_address(SocketEnd::Peer, peer);
         if is_connected {
             self.status |= status::ACTIVE;
         }
@@ -184,6 +194,8 @@ impl Inet {
             Some(0) => address::port_of(&socket::name(socket)?),
             number => number,
         };
+        self.id
+            .record_address(SocketEnd::Own, socket::name(socket).ok());
         Ok(number.unwrap_or(0).to_be_bytes().to_vec())
     }
 

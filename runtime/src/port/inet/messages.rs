@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use beamline_formats::ring::SocketWait;
 use rustix::io::Errno;
 
 use super::{Inet, Waiting, error_atom};
@@ -70,6 +71,7 @@ impl Inet {
         answer: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
     ) {
         if let Some(waiting) = self.waiting.take() {
+            waiting.record_end(self.id, "");
             tell_waiting(port, &waiting, answer);
         }
     }
@@ -79,14 +81,27 @@ impl Inet {
     }
 
     pub(super) fn answer_error(&mut self, port: &Context<'_>, reason: Atom) {
-        self.answer(port, |heap| error(heap, reason));
+        if let Some(waiting) = self.waiting.take() {
+            waiting.record_end(self.id, reason.name());
+            tell_failed(port, &waiting, reason);
+        }
     }
 
     /// `{inet_reply, Port, Status, Tag}`, if the sender has not been answered.
-    fn reply(&mut self, port: &Context<'_>, status: impl for<'h> FnOnce(&'h Heap) -> Term<'h>) {
+    /// `outcome` is what a recording has of it: empty, or the reason.
+    fn reply(
+        &mut self,
+        port: &Context<'_>,
+        outcome: &str,
+        status: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
+    ) {
         let Some(sender) = self.sender.take() else {
             return;
         };
+        if sender.waits {
+            self.id
+                .record_ready(sender.caller, SocketWait::Room, outcome);
+        }
         let id = port.term();
         port.tell(sender.caller, |heap| {
             let status = status(heap);
@@ -99,11 +114,11 @@ impl Inet {
     }
 
     pub(super) fn reply_ok(&mut self, port: &Context<'_>) {
-        self.reply(port, |_| am::ok.term());
+        self.reply(port, "", |_| am::ok.term());
     }
 
     pub(super) fn reply_error(&mut self, port: &Context<'_>, reason: Atom) {
-        self.reply(port, |heap| error(heap, reason));
+        self.reply(port, reason.name(), |heap| error(heap, reason));
     }
 
     pub(super) fn reply_errno(&mut self, port: &Context<'_>, error: Errno) {

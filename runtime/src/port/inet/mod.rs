@@ -18,6 +18,7 @@ pub(super) mod udp;
 
 use std::os::fd::{AsRawFd, RawFd};
 
+use beamline_formats::ring::SocketWait;
 use rustix::io::Errno;
 
 use super::driver::{Context, End};
@@ -29,6 +30,7 @@ use crate::sys::chance::poll::Interest;
 use crate::sys::errno;
 use crate::sys::socket::{Address, Socket};
 use crate::term::{Atom, Pid};
+use crate::trace::SocketId;
 use options::Settings;
 use statistics::Statistics;
 
@@ -51,6 +53,22 @@ struct Waiting {
     caller: Pid,
     /// Set where the port learns of its exit.
     monitor: Option<RefNumbers>,
+    /// What for, once it had to wait and that was recorded.
+    recorded: Option<SocketWait>,
+}
+
+impl Waiting {
+    fn record(&mut self, socket: SocketId, what: SocketWait) {
+        socket.record_wait(self.caller, what);
+        self.recorded = Some(what);
+    }
+
+    /// It is answered: with what it waits for, or with the reason `outcome`.
+    fn record_end(&self, socket: SocketId, outcome: &str) {
+        if let Some(what) = self.recorded {
+            socket.record_ready(self.caller, what, outcome);
+        }
+    }
 }
 
 /// Whom an `{inet_reply, ...}` is for, and what is in it.
@@ -59,11 +77,17 @@ struct Sender {
     caller: Pid,
     /// A term, in the external format.
     tag: Vec<u8>,
+    /// It waits for room, as is recorded.
+    waits: bool,
 }
 
 /// What a socket of either driver has.
 struct Inet {
     socket: Option<Socket>,
+    /// The socket in recordings.
+    id: SocketId,
+    /// Why the connection is lost, if it is: for recordings.
+    lost: Option<Atom>,
     /// [`status`].
     status: u32,
     /// `AF_INET` and the like; -1 before it is opened.
@@ -107,6 +131,8 @@ impl Inet {
     fn new(settings: Settings) -> Inet {
         Inet {
             socket: None,
+            id: SocketId::new(),
+            lost: None,
             status: status::CLOSED,
             family: -1,
             kind: -1,
@@ -172,6 +198,9 @@ impl Inet {
             return;
         };
         port.unwatch(fd);
+        let reason = self.lost.take();
+        let reason = reason.as_ref().map_or("", |reason| reason.name());
+        self.id.record_close(Some(port.state.owner), reason);
         if self.socket.as_ref().is_some_and(|socket| !socket.is_lent()) {
             self.socket = None;
             self.status = status::CLOSED;
@@ -185,6 +214,7 @@ impl Inet {
             number: self.last_number,
             caller,
             monitor,
+            recorded: None,
         }
     }
 
@@ -198,6 +228,37 @@ impl Inet {
         Some(waiting.number)
     }
 
+    /// The waiting process has to wait, as nothing is there.
+    fn record_wait(&mut self, what: SocketWait) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.record(self.id, what);
+        }
+    }
+
+    /// The sender has to wait until there is room.
+    fn record_busy(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            sender.waits = true;
+            self.id.record_wait(sender.caller, SocketWait::Room);
+        }
+    }
+
+    /// Counts bytes that a process sends.
+    fn count_sent(&mut self, bytes: usize) {
+        self.statistics.count_sent(bytes);
+        if let Some(sender) = &self.sender {
+            self.id.record_out(sender.caller, bytes);
+        }
+    }
+
+    /// Counts a packet that the waiting process gets, or else the owner.
+    fn count_received(&mut self, port: &Context<'_>, bytes: usize) {
+        self.statistics.count_received(bytes);
+        let waiting = self.waiting.filter(|_| !self.settings.is_active());
+        let receiver = waiting.map_or(port.state.owner, |waiting| waiting.caller);
+        self.id.record_in(receiver, bytes);
+    }
+
     /// Notes who sends `data`, to be answered with the tag at its start; where what is to be sent begins.
     ///
     /// # Errors
@@ -208,6 +269,7 @@ impl Inet {
         self.sender = Some(Sender {
             caller,
             tag: tag.to_vec(),
+            waits: false,
         });
         Ok(data.len() - rest.len())
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, RawFd};
 
+use beamline_formats::ring::{SocketEnd, SocketWait};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
@@ -75,6 +76,7 @@ impl Udp {
             inet.status &= !status::ACTIVE;
             return Err(error.into());
         }
+        inet.id.record_address(SocketEnd::Peer, Some(&remote));
         inet.remote = Some(remote);
         inet.status |= status::ACTIVE;
         Ok(Vec::new())
@@ -90,6 +92,7 @@ impl Udp {
         let (timeout, _) = take_u32(data)?;
         let number = self.0.wait(caller).ok_or(Errno::ALREADY)?;
         if !self.read(port) {
+            self.0.record_wait(SocketWait::Data);
             port.set_timer(deadline(timeout));
         }
         Ok(number.to_be_bytes().to_vec())
@@ -116,8 +119,8 @@ impl Udp {
         match request {
             Request::Open | Request::OpenDescriptor => {
                 let answer = match request {
-                    Request::Open => self.0.open(&OPENS, data),
-                    _ => self.0.open_descriptor(&OPENS, data),
+                    Request::Open => self.0.open(port, &OPENS, data),
+                    _ => self.0.open_descriptor(port, &OPENS, data),
                 }?;
                 if self.0.settings.is_active() {
                     self.0.watch(port, Interest::Read);
@@ -145,7 +148,7 @@ impl Udp {
         let (length, rest) = take_u32(rest)?;
         let (control, bytes) = rest.split_at_checked(length as usize).ok_or(Errno::INVAL)?;
         let control = control_messages(control)?;
-        inet.statistics.count_sent(bytes.len());
+        inet.count_sent(bytes.len());
         let to = (inet.status & status::ACTIVE == 0).then_some(&to);
         let socket = inet.socket()?;
         match (&control, to) {
@@ -200,7 +203,7 @@ impl Udp {
                 }
             };
             port.took_input(datagram.bytes.len());
-            self.0.statistics.count_received(datagram.bytes.len());
+            self.0.count_received(port, datagram.bytes.len());
             self.deliver(port, datagram);
             if !self.0.settings.is_active() {
                 port.set_timer(None);

@@ -6,7 +6,7 @@ use beamline_formats::name::{size, thousands};
 use beamline_formats::profile::{Origin, Scope, View};
 
 use super::Summary;
-use super::shown::write_columns;
+use super::shown::{write_columns, write_more};
 use crate::events::living::{Left, TableLeft};
 
 /// Rows of a table where no other number is asked for.
@@ -24,18 +24,6 @@ fn shown<'r, Row>(
     let shown: Vec<&Row> = rows.iter().filter(is_shown).take(top).collect();
     let more = rows.len() - shown.len();
     (shown, more)
-}
-
-fn write_more(f: &mut fmt::Formatter<'_>, more: usize, what: &str, of: usize) -> fmt::Result {
-    match more {
-        0 => Ok(()),
-        _ => writeln!(
-            f,
-            "{:width$}({more} more {what}: see --scope all, and --json)",
-            "",
-            width = of * 13 + 1
-        ),
-    }
 }
 
 impl Summary {
@@ -64,7 +52,7 @@ impl Summary {
                 writeln!(f, "{:68}{}", "", view.cut(&started.join(" "), 68))?;
             }
         }
-        write_more(f, more, "kinds", 5)
+        write_more(f, more, "kinds: see --scope all, and --json", 5)
     }
 
     /// The ETS tables that are left at the end.
@@ -93,7 +81,7 @@ impl Summary {
                 view.cut(&format!("{name}, {}", owner.trim_end()), 2 * 13 + 1)
             )?;
         }
-        write_more(f, more, "tables", 2)
+        write_more(f, more, "tables: see --scope all, and --json", 2)
     }
 }
 

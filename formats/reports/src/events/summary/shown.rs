@@ -164,6 +164,24 @@ pub(super) fn write_columns(
     columns.try_for_each(|column| write!(f, "{column:>12} "))
 }
 
+/// Says how many rows are left out, if some are, behind as many columns of numbers.
+pub(super) fn write_more(
+    f: &mut fmt::Formatter<'_>,
+    more: usize,
+    what: &str,
+    columns: usize,
+) -> fmt::Result {
+    match more {
+        0 => Ok(()),
+        _ => writeln!(
+            f,
+            "{:width$}({more} more {what})",
+            "",
+            width = columns * 13 + 1
+        ),
+    }
+}
+
 /// Writes the native functions that the view shows.
 fn write_natives(f: &mut fmt::Formatter<'_>, rows: &[FunctionCost], view: &View) -> fmt::Result {
     let rows = shown_rows(rows, view, |row| (row.origin, &row.of));
@@ -308,6 +326,8 @@ impl fmt::Display for Shown<'_> {
         write_longest(f, "Longest time slices", &summary.slices, time)?;
         let messages = |n| format!("{n} messages");
         write_longest(f, "Longest message queues", &summary.queues, messages)?;
+        summary.write_peers(f, view)?;
+        summary.write_connections(f, view)?;
         summary.write_left(f, view)?;
         summary.write_tables(f, view)?;
         write_longest(f, "System events", &summary.system, |n| n.to_string())

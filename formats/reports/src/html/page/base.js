@@ -30,14 +30,14 @@ function time(ns) {
 // A moment, to the microsecond: what comes close together is told apart.
 const moment = (ns) => `${(ns / 1e9).toFixed(6)} s`;
 
-// A whole number, in groups of three digits.
 // Bytes in the unit in which they are a short number.
 function size(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const at = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  return `${at === 0 ? bytes : (bytes / 1024 ** at).toFixed(1)} ${units[at]}`;
+  return `${at === 0 ? bytes : (Math.floor(10 * bytes / 1024 ** at) / 10).toFixed(1)} ${units[at]}`;
 }
 
+// A whole number, in groups of three digits.
 const count = (number) => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 const percent = (part, all) => (all > 0 ? `${(100 * part / all).toFixed(1)} %` : "0 %");
 const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;

@@ -1,6 +1,6 @@
 // Draws the page, and sees to the keys that work everywhere.
 
-for (const column of [data.calls, data.slices, data.dirty, data.collections, data.messages]) column.at = sums(column.start);
+for (const column of [data.calls, data.slices, data.dirty, data.collections, data.waits, data.messages]) column.at = sums(column.start);
 data.marks.time = sums(data.marks.at);
 byId("command").textContent = data.command || data.file;
 byId("about").textContent = data.notice === null ? `${data.file}, recorded with Beamline ${data.beamline}` : `${data.file}. ${data.notice.about}`;
@@ -19,12 +19,13 @@ makeTabs([
   ["messages", "Messages", makeMessages],
   ["races", "Races", makeRaces],
   ["processes", "Processes", makeProcesses],
+  ["network", "Network", makeNetwork],
   ["histograms", "Histograms", makeHistograms],
   ["keys", "Keys", () => {}],
 ], data.notice === null ? "overview" : data.notice.tab);
 
 // The search of the part that is shown, or else that of the flame graph.
-const SEARCHES = { flame: "search", functions: "functions-filter", timeline: "process-search", messages: "message-search", races: "races-filter", processes: "processes-filter" };
+const SEARCHES = { flame: "search", functions: "functions-filter", timeline: "process-search", messages: "message-search", races: "races-filter", processes: "processes-filter", network: "network-filter" };
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

@@ -3,8 +3,8 @@
 const AXIS = 24;
 const LANE = 22;
 
-const GROUPS = { slice: "time slice", dirty: "call on a dirty scheduler", "dirty-wait": "waiting for a dirty scheduler", found: "marked function", minor: "minor collection", major: "major collection", system: "system event", process: "event of a process", port: "event of a port" };
-const markColor = (group) => ({ system: "system", ports: "port", gc: "major" })[group] || "process";
+const GROUPS = { slice: "time slice", dirty: "call on a dirty scheduler", "dirty-wait": "waiting for a dirty scheduler", found: "marked function", minor: "minor collection", major: "major collection", system: "system event", process: "event of a process", port: "event of a port", socket: "waiting for a socket, and its events" };
+const markColor = (group) => ({ system: "system", ports: "port", net: "socket", gc: "major" })[group] || "process";
 
 // The numbers of all things of each process, in order of time.
 function byProcess(column) {
@@ -15,14 +15,14 @@ function byProcess(column) {
 
 function makeTimeline() {
   const body = byId("timeline-body");
-  const { slices, dirty, collections, marks } = data;
+  const { slices, dirty, collections, waits, marks } = data;
   const notes = [slices.missing, collections.missing].filter((note) => note !== "");
-  if (processCount === 0 || slices.at.length + collections.at.length + marks.time.length === 0) {
+  if (processCount === 0 || slices.at.length + collections.at.length + waits.at.length + marks.time.length === 0) {
     body.append(make("p", { class: "faint" }, notes[0] || "There is nothing in the recording that has a place in time."));
     return;
   }
   const { calls } = data;
-  const of = { call: hasPaths ? byProcess(calls.process) : [], slice: byProcess(slices.process), dirty: byProcess(dirty.process), collection: byProcess(collections.process), mark: byProcess(marks.process) };
+  const of = { call: hasPaths ? byProcess(calls.process) : [], slice: byProcess(slices.process), dirty: byProcess(dirty.process), collection: byProcess(collections.process), wait: byProcess(waits.process), mark: byProcess(marks.process) };
   // Each call on a dirty scheduler is a wait and a run.
   const dirtyWaits = { at: dirty.at, ns: dirty.wait };
   const dirtyRuns = { at: dirty.at.map((at, call) => at + dirty.wait[call]), ns: dirty.ns.map((ns, call) => ns - dirty.wait[call]) };
@@ -34,7 +34,7 @@ function makeTimeline() {
     () => AXIS + state.rows.length * LANE + 4, draw);
   const detail = makeDetail();
   const filter = make("input", { type: "search", id: "process-search", autocomplete: "off", spellcheck: "false" });
-  const order = make("select", {}, [["busy", "time running"], ["first", "first seen"], ["gc", "time of collections"], ["name", "name"], ["marked", "time in the marked function"]]
+  const order = make("select", {}, [["busy", "time running"], ["first", "first seen"], ["gc", "time of collections"], ...(waits.at.length > 0 ? [["socket", "time waiting for sockets"]] : []), ["name", "name"], ["marked", "time in the marked function"]]
     .map(([value, name]) => make("option", { value, selected: value === state.order }, name)));
   const found = make("span", { class: "faint", "aria-live": "polite" });
 
@@ -46,8 +46,9 @@ function makeTimeline() {
     return {
       first: (process) => Math.min(
         slices.at[of.slice[process][0]] ?? Infinity, collections.at[of.collection[process][0]] ?? Infinity,
-        marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity),
+        waits.at[of.wait[process][0]] ?? Infinity, marks.time[of.mark[process][0]] ?? Infinity, processes.born_ns[process] ?? Infinity),
       busy: (process) => -(isWhole ? processes.busy_ns[process] : within(of.slice[process], slices)) - within(of.dirty[process], dirtyRuns),
+      socket: (process) => -within(of.wait[process], waits),
       gc: (process) => -(isWhole ? processes.gc_ns[process] : within(of.collection[process], collections)),
       marked: (process) => -within(markedOf(process), calls),
       name: () => 0,
@@ -73,7 +74,7 @@ function makeTimeline() {
     const keys = keysOfRows();
     const rows = [];
     for (let process = 0; process < processCount; process++) {
-      if (of.slice[process].length + of.dirty[process].length + of.collection[process].length + of.mark[process].length === 0) continue;
+      if (of.slice[process].length + of.dirty[process].length + of.collection[process].length + of.wait[process].length + of.mark[process].length === 0) continue;
       if (words !== "" && !processText(process).toLowerCase().includes(words)) continue;
       rows.push({ process, key: keys[state.order](process), busy: keys.busy(process), name: text(processes.name[process]) });
     }
@@ -150,6 +151,7 @@ function makeTimeline() {
     const ended = processes.ended_ns[process] ?? last;
     context.fillStyle = colors.get("line");
     context.fillRect(x(born), y + LANE / 2 - 0.5, Math.max(x(ended) - x(born), 1), 1);
+    spans(context, of.wait[process], waits, () => "socket", y + 9, LANE - 17, where);
     spans(context, of.slice[process], slices, () => "slice", y + 4, LANE - 8, where);
     spans(context, of.dirty[process], dirtyWaits, () => "dirty-wait", y + 9, LANE - 17, where);
     spans(context, of.dirty[process], dirtyRuns, () => "dirty", y + 6, LANE - 12, where);
@@ -281,6 +283,7 @@ function makeTimeline() {
       ...spansOf(of.slice[process], slices, "slice"),
       ...spansOf(of.dirty[process], dirty, "dirty"),
       ...spansOf(of.collection[process], collections, "collection"),
+      ...spansOf(of.wait[process], waits, "wait"),
       ...(shown.marked >= 0 && hasPaths ? spansOf(markedOf(process), calls, "call") : []),
       ...of.mark[process].map((at) => ({ process, kind: "mark", at, start: marks.time[at], end: marks.time[at] })),
     ].sort((a, b) => a.start - b.start || b.end - a.end);
@@ -303,6 +306,10 @@ function makeTimeline() {
     if (kind === "collection") {
       return [make("b", {}, collections.major[at] ? "Major collection" : "Minor collection"),
         ` ${when}, ${time(collections.ns[at])}; ${count(collections.reclaimed[at])} words given back, ${count(collections.used[at])} in use after it`];
+    }
+    if (kind === "wait") {
+      const outcome = text(waits.outcome[at]);
+      return [make("b", {}, `Waits ${text(waits.what[at])}`), ` ${when}, ${time(waits.ns[at])}; ${text(waits.socket[at])}${outcome === "" ? "" : `: ${outcome}`}`];
     }
     return [make("b", {}, text(marks.kind[at])), ` ${when} ${text(marks.text[at])}`];
   }
@@ -509,6 +516,7 @@ function makeTimeline() {
     system: marks.group.includes("system"),
     process: marks.group.includes("processes"),
     port: marks.group.includes("ports"),
+    socket: waits.at.length > 0 || marks.group.includes("net"),
   })[name];
   const legend = make("div", { class: "legend" }, Object.entries(GROUPS).filter(([name]) => used(name)).map(([name, title]) => {
     const patch = make("i", {});
@@ -526,6 +534,7 @@ function makeTimeline() {
   if (slices.left > 0) left.push(`${plural(slices.left, "time slice", "time slices")} of at most ${time(slices.left_ns)}`);
   if (dirty.left > 0) left.push(`${plural(dirty.left, "call on a dirty scheduler", "calls on dirty schedulers")} of at most ${time(dirty.left_ns)}`);
   if (collections.left > 0) left.push(`${plural(collections.left, "collection", "collections")} of at most ${time(collections.left_ns)}`);
+  if (waits.left > 0) left.push(`${plural(waits.left, "wait for a socket", "waits for sockets")} of at most ${time(waits.left_ns)}`);
   if (marks.left > 0) left.push(`the oldest ${plural(marks.left, "single event", "single events")}`);
   if (left.length > 0) body.append(make("p", { class: "warning" }, `Left out, so that the page stays small: ${left.join("; ")}. The sums of processes and schedulers count them.`));
   if (hasPaths && calls.left > 0) body.append(make("p", { class: "faint" }, `Of a marked function the longest calls are shown here, and all that it cost in the strip above: ${plural(calls.left, "call", "calls")} of at most ${time(calls.left_ns)} are not on the page.`));

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use beamline_formats::ring::{SocketEnd, SocketWait};
 use rustix::io::Errno;
 
 use super::super::messages::{tell_accepted, tell_failed};
@@ -39,7 +40,8 @@ impl Tcp {
             }
         }
         let monitor = port.monitor(caller).ok_or(Refusal::NoProcess)?;
-        let waiting = self.inet.next_waiting(caller, Some(monitor));
+        let mut waiting = self.inet.next_waiting(caller, Some(monitor));
+        waiting.record(self.inet.id, SocketWait::Accept);
         if let Some(at) = deadline(timeout) {
             self.set_due(port, at, Due::Accept(waiting.number));
         }
@@ -64,10 +66,15 @@ impl Tcp {
             status: status::OPEN | status::ACTIVE,
             family: self.inet.family,
             kind: self.inet.kind,
-            remote: peer,
+            remote: peer.clone(),
             ..tcp.inet
         };
-        port.create(owner, Box::new(tcp))
+        let id = tcp.inet.id;
+        let accepted = port.create(owner, Box::new(tcp))?;
+        let kind = (self.inet.family, self.inet.kind);
+        id.record_accept(owner, kind, Some(accepted), self.inet.id);
+        id.record_address(SocketEnd::Peer, peer);
+        Some(accepted)
     }
 
     /// Says in the status whether a process waits, and watches the socket if so.
@@ -114,16 +121,24 @@ impl Tcp {
             };
             match taken {
                 Err(error) => {
-                    tell_failed(port, &waiting, error_atom(error));
+                    self.fail_accept(port, &waiting, error_atom(error));
                     break;
                 }
                 Ok((fd, peer)) => match self.accepted(port, waiting.caller, fd, peer) {
-                    Some(accepted) => tell_accepted(port, &waiting, accepted),
-                    None => tell_failed(port, &waiting, am::system_limit),
+                    Some(accepted) => {
+                        waiting.record_end(self.inet.id, "");
+                        tell_accepted(port, &waiting, accepted);
+                    }
+                    None => self.fail_accept(port, &waiting, am::system_limit),
                 },
             }
         }
         self.set_accepting(port);
+    }
+
+    fn fail_accept(&self, port: &Context<'_>, waiting: &Waiting, reason: Atom) {
+        waiting.record_end(self.inet.id, reason.name());
+        tell_failed(port, waiting, reason);
     }
 
     fn end_accept(
@@ -135,8 +150,9 @@ impl Tcp {
         let at = self.accepting.iter().position(|it| is_it(&it.0));
         if let Some(Accepting(waiting)) = at.and_then(|at| self.accepting.remove(at)) {
             self.forget(port, &waiting);
-            if let Some(reason) = tells {
-                tell_failed(port, &waiting, reason);
+            match tells {
+                Some(reason) => self.fail_accept(port, &waiting, reason),
+                None => waiting.record_end(self.inet.id, "exited"),
             }
             self.set_accepting(port);
         }
@@ -156,7 +172,7 @@ impl Tcp {
             return;
         }
         while let Some(waiting) = self.next_accepting(port) {
-            tell_failed(port, &waiting, am::closed);
+            self.fail_accept(port, &waiting, am::closed);
         }
         self.set_accepting(port);
     }

@@ -78,7 +78,7 @@ impl Tcp {
         }
         let mut count = 0;
         while length > 0 {
-            self.inet.statistics.count_received(length);
+            self.inet.count_received(port, length);
             self.deliver_one(port, length)?;
             count += 1;
             length = 0;
@@ -126,6 +126,7 @@ impl Tcp {
                 heap.tuple(&[am::data.term(), data])
             });
         } else if let Some(waiting) = waiting {
+            waiting.record_end(self.inet.id, "");
             messages::tell_waiting(port, &waiting, |heap| {
                 let parsed = parse(heap, &packet, settings.packet, in_headers, id);
                 let data = match parsed {

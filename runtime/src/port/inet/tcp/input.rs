@@ -287,6 +287,7 @@ impl Tcp {
             self.ended.for_send = true;
         }
         self.input.clear();
+        self.inet.lost = Some(am::closed);
         if self.inet.settings.is_active() {
             self.tell_closed(port);
             if self.inet.settings.exit_on_close {
@@ -305,6 +306,7 @@ impl Tcp {
         self.fail_senders(port);
         self.abort_file(port, error);
         self.input.clear();
+        self.inet.lost = Some(error_atom(error));
         if self.inet.settings.is_active() {
             Tcp::tell_error(port, error);
             self.tell_closed(port);

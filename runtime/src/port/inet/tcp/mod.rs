@@ -9,6 +9,7 @@ mod sendfile;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
+use beamline_formats::ring::{SocketEnd, SocketWait};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 
@@ -199,7 +200,12 @@ impl Tcp {
             return Err(Refusal::BadPort);
         }
         let (backlog, _) = take_u16(data)?;
-        rustix::net::listen(self.inet.socket()?, backlog.cast_signed().into())?;
+        let socket = self.inet.socket()?;
+        rustix::net::listen(socket, backlog.cast_signed().into())?;
+        // One that was not bound has its address now.
+        self.inet
+            .id
+            .record_address(SocketEnd::Own, socket::name(socket).ok());
         self.inet.status = status::OPEN | status::LISTEN;
         Ok(Vec::new())
     }
@@ -217,11 +223,15 @@ impl Tcp {
         }
         let (timeout, rest) = take_u32(data)?;
         let (remote, _) = address::decode(self.inet.family, rest)?;
+        self.inet.id.record_connect(caller, &remote);
         let connected = socket::connect(self.inet.socket()?, &remote);
         self.inet.remote = Some(remote);
         match connected {
             Ok(()) => {
                 self.inet.status = status::OPEN | status::ACTIVE;
+                self.inet
+                    .id
+                    .record_ready(caller, SocketWait::Connection, "");
                 if self.inet.settings.is_active() {
                     self.inet.watch(port, Interest::Read);
                 }
@@ -233,10 +243,17 @@ impl Tcp {
                     self.set_due(port, at, Due::Connect);
                 }
                 let number = self.inet.wait(caller).ok_or(Errno::ALREADY)?;
+                self.inet.record_wait(SocketWait::Connection);
                 self.inet.watch(port, Interest::Write);
                 Ok(number.to_be_bytes().to_vec())
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                let outcome = error_atom(error);
+                self.inet
+                    .id
+                    .record_ready(caller, SocketWait::Connection, outcome.name());
+                Err(error.into())
+            }
         }
     }
 
@@ -298,6 +315,7 @@ impl Tcp {
             if timeout == 0 {
                 self.inet.answer_error(port, am::timeout);
             } else {
+                self.inet.record_wait(SocketWait::Data);
                 if let Some(at) = deadline(timeout) {
                     self.set_due(port, at, Due::Receive);
                 }
@@ -403,8 +421,8 @@ impl Tcp {
     fn answer(&mut self, port: &mut Context<'_>, request: Request, data: &[u8]) -> Answer {
         let caller = port.caller.ok_or(Refusal::NoProcess)?;
         match request {
-            Request::Open => self.inet.open(&OPENS, data),
-            Request::OpenDescriptor => self.inet.open_descriptor(&OPENS, data),
+            Request::Open => self.inet.open(port, &OPENS, data),
+            Request::OpenDescriptor => self.inet.open_descriptor(port, &OPENS, data),
             Request::Listen => self.listen(data),
             Request::Connect => self.connect(port, caller, data),
             Request::Accept => self.accept(port, caller, data),

@@ -140,7 +140,7 @@ impl Tcp {
         }
         let head = head(self.inet.settings.packet, data.len() - start);
         let piece = Piece::new(data, start, &head);
-        self.inet.statistics.count_sent(piece.rest().len());
+        self.inet.count_sent(piece.rest().len());
         if self.sendfile.is_some() || !self.output.is_empty() {
             return self.queue(port, piece);
         }
@@ -192,6 +192,7 @@ impl Tcp {
             0 => self.inet.reply_error(port, am::timeout),
             timeout => {
                 self.set_busy(port, true);
+                self.inet.record_busy();
                 if timeout != u32::MAX {
                     self.set_due(port, after(timeout), Due::Send);
                 }
@@ -293,6 +294,7 @@ impl Tcp {
             self.cancel_due(port, Due::Send);
             self.set_busy(port, false);
         }
+        self.inet.lost = Some(error_atom(error));
         let reason = if shows_reset {
             error_atom(error)
         } else {

@@ -115,6 +115,7 @@ impl Tcp {
             self.inet.watch(port, Interest::Write);
         }
         let (owner, id) = (port.state.owner, port.term());
+        self.inet.id.record_out(owner, sending.sent as usize);
         let (low, high) = (sending.sent as u32, (sending.sent >> 32) as u32);
         port.tell(owner, |heap| {
             let [low, high] = [low, high].map(|half| Term::small(half.into()));
