@@ -32,7 +32,7 @@ const ROWS: usize = 15;
 /// See the module.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Record these groups of events: calls, returns, words, reductions, messages, processes, scheduling, gc, ports,
+    /// Record these groups of events: calls, returns, words, reductions, messages, processes, scheduling, gc, ports, net,
     /// system, seq, counters, order, sites. The groups words and reductions include calls and returns. The group order is
     /// what a replay needs; sites adds where in the code its steps are, and in a replay which other messages each receive
     /// would take.

@@ -109,6 +109,11 @@ fn the_report_and_the_page_name_peers() {
     ] {
         assert!(text.contains(&line), "{line} in {text}");
     }
+    let exported = place.printed(&["export", "--to", "jsonl", "a.ring"]);
+    let first: Value =
+        serde_json::from_str(exported.lines().next().expect("a line")).expect("JSON");
+    let sockets = first["sockets"].as_object().expect("there are some");
+    assert!(sockets.values().any(|of| *of == client), "{first}");
     let mut browser = Browser::start();
     place.printed(&["html", "a.ring", "-o", "a.html"]);
     let page = std::fs::canonicalize(place.file("a.html")).expect("it is written");

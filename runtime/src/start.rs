@@ -25,8 +25,8 @@ use crate::sched::run_queue::Priority;
 use crate::sched::wakeup::Threshold;
 use crate::sched::{self, Waking};
 use crate::sys::chance::{self, paths, processors};
-use crate::sys::halt;
 use crate::sys::stderr::complain;
+use crate::sys::{halt, terminal};
 use crate::term::hash::hash_atoms_by_name;
 use crate::term::{Atom, Term, am, atom};
 use crate::value::file_name::{self, NameEncoding, Untranslatable};
@@ -107,6 +107,7 @@ pub fn root() -> Option<&'static Path> {
 
 /// What is written before the machine ends, in this order.
 const AT_END: &[fn()] = &[
+    restore_terminal,
     nif::library::at_halt,
     process::order::replay::tell_spent,
     process::order::replay::stop::tell_missed,
@@ -115,6 +116,13 @@ const AT_END: &[fn()] = &[
     trace::record::end,
     port::flush,
 ];
+
+/// Leaves the terminal as it was.
+fn restore_terminal() {
+    if let Err(error) = terminal::restore() {
+        complain!("beamline: the terminal: {error}");
+    }
+}
 
 /// Runs the machine with these emulator arguments until it halts; returns its exit code.
 ///

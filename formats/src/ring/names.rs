@@ -387,6 +387,11 @@ impl Names {
         Some(())
     }
 
+    /// The sockets of which something is known, in no order.
+    pub fn sockets(&self) -> impl Iterator<Item = Id> {
+        self.sockets.keys().copied()
+    }
+
     /// A socket, where something is known of it.
     #[must_use]
     pub fn socket(&self, id: Id) -> Option<&Socket> {

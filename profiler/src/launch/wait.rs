@@ -67,8 +67,10 @@ fn passed(origin: &Origin, interrupts: u32) -> Option<Signal> {
     match origin.signal {
         SIGTERM => Some(Signal::TERM),
         SIGHUP => Some(Signal::HUP),
+        // Those of the terminal come to the emulator too, which may have a menu for them.
+        SIGINT if is_of_terminal => None,
         SIGINT if interrupts > 1 => Some(Signal::KILL),
-        SIGINT if !is_of_terminal => Some(Signal::INT),
+        SIGINT => Some(Signal::INT),
         SIGQUIT if !is_of_terminal => Some(Signal::QUIT),
         _ => None,
     }

@@ -17,6 +17,7 @@ mod alive;
 mod atomics;
 mod binary;
 mod binary_search;
+pub(crate) mod break_menu;
 mod calendar;
 mod checksum;
 mod compare;

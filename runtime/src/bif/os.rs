@@ -4,13 +4,14 @@
 //! The environment is a table of the runtime's own, which is filled once from the process's environment. The C
 //! library's stays as it was (ports get the table).
 
-use super::{BifResult, Raise, badarg, bifs};
+use super::{BifResult, Raise, badarg, bifs, break_menu};
 use crate::heap::Message;
 use crate::process::registry::{self, Named};
 use crate::process::{Process, Signal, deliver, order};
 use crate::sys::chance::names;
 use crate::sys::environment::{environment, set_variable};
 use crate::sys::signal::{self, Disposition};
+use crate::sys::terminal;
 use crate::term::atom::atom;
 use crate::term::{Atom, Term, am};
 use crate::value::file_name::{name_of_native, native_key, native_value};
@@ -62,8 +63,12 @@ fn getpid_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(p.string(&names::told_pid().to_string()))
 }
 
-/// Sends `{notify, Signal}` to `erl_signal_server`, as ERTS does. An interrupt asks for the program's end.
+/// Sends `{notify, Signal}` to `erl_signal_server`, as ERTS does. An interrupt opens the menu of an interactive shell, and
+/// else asks for the program's end.
 fn notify(signal: &'static str) {
+    if signal == signal::INTERRUPT.0 && (terminal::is_raw() || break_menu::is_open()) {
+        return break_menu::open();
+    }
     let signal = match signal == signal::INTERRUPT.0 {
         true => "sigterm",
         false => signal,
@@ -96,6 +101,12 @@ pub(crate) fn handle_signals(is_measured: bool) {
         // The first Ctrl-C lets the machine write what it has measured, and the second one ends it at once.
         signal::set(signal::INTERRUPT.1, Disposition::HandleOnce);
     }
+}
+
+/// Has an interrupt open the menu while the terminal is raw. After that, it asks for the program's end.
+pub(crate) fn handle_interrupts() {
+    signal::start(notify);
+    signal::set(signal::INTERRUPT.1, Disposition::Handle);
 }
 
 fn set_signal_2<'p>(_p: &'p Process, [name, option]: [Term<'p>; 2]) -> BifResult<'p> {

@@ -1,6 +1,7 @@
 //! The native functions of `prim_tty`: the standard streams as `user` uses them. Source: `prim_tty_nif.c`, OTP 29.
 //!
-//! Raw mode is not supported (`enotsup`), so the shell runs in its non-interactive form.
+//! A terminal has the modes from before it was made raw again when the process that made it raw ends, and at the end of the
+//! machine.
 
 use std::io::IoSlice;
 use std::os::fd::RawFd;
@@ -14,12 +15,14 @@ use super::terminfo::names::{BOOLEANS, NUMBERS, Row, STRINGS};
 use super::terminfo::tparm::{PARAMETERS, tparm, without_pauses};
 use super::terminfo::{Terminal, Text};
 use super::{atom, error, inspect_iovec, int, int64, new_object, object, ok, posix_error, uint64};
-use crate::bif::{BifResult, Raise, badarg, bifs};
+use crate::bif::{BifResult, Raise, badarg, bifs, break_menu, os};
 use crate::heap::{Heap, Message};
+use crate::process::refs::make_ref;
+use crate::process::watcher::{WatchedBy, Watcher};
 use crate::process::{Process, Signal};
 use crate::sys::chance::outside;
 use crate::sys::chance::poll::{self, Interest, Ready};
-use crate::sys::{errno, file, locale};
+use crate::sys::{errno, file, locale, terminal};
 use crate::term::{Pid, Term, am};
 use crate::value::iolist;
 
@@ -81,16 +84,40 @@ fn tty_create_1<'p>(p: &'p Process, [name]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn tty_init_2<'p>(p: &'p Process, [tty, options]: [Term<'p>; 2]) -> BifResult<'p> {
-    object::<Tty>(tty)?;
+    let output = object::<Tty>(tty)?.output;
     let input = options
         .as_map()
         .and_then(|map| map.get(atom("input")))
         .ok_or_else(badarg)?;
-    Ok(if input.same(atom("raw")) {
-        error(p, atom("enotsup"))
-    } else {
-        am::ok.term()
-    })
+    let is_raw = input.same(atom("raw"));
+    if termios::tcgetattr(file::standard(output)).is_err() {
+        return Ok(match is_raw {
+            true => error(p, atom("enotsup")),
+            false => am::ok.term(),
+        });
+    }
+    let set = match is_raw {
+        true => terminal::make_raw(output),
+        false => terminal::restore(),
+    };
+    if let Err(errno) = set {
+        let errno = atom(errno::errno_name(errno.raw_os_error()));
+        return Ok(error(p, p.tuple(&[atom("tcsetattr"), errno])));
+    }
+    if is_raw {
+        os::handle_interrupts();
+        restore_behind(p);
+    }
+    Ok(am::ok.term())
+}
+
+/// Restores the terminal when the process ends.
+fn restore_behind(p: &Process) {
+    // A terminal that has gone is not restored.
+    let told = Box::new(|| _ = terminal::restore());
+    let by = WatchedBy::Runtime;
+    let watcher = Watcher { told, by };
+    p.relations().watchers.insert(make_ref(), watcher);
 }
 
 fn setlocale_1<'p>(_p: &'p Process, [_tty]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -149,7 +176,7 @@ fn read_nif_3<'p>(p: &'p Process, [tty, reference, size]: [Term<'p>; 3]) -> BifR
     let size = uint64(size).ok_or_else(badarg)?.min(READ_BYTES);
     let mut bytes = vec![0; size as usize];
     // A port may read it too, and have been faster: nobody is to wait for more here.
-    let taken = match poll::is_readable(STDIN) {
+    let taken = match !break_menu::is_open() && poll::is_readable(STDIN) {
         true => rustix::io::read(file::standard(STDIN), &mut bytes),
         false => Err(Errno::AGAIN),
     };
@@ -355,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_mode_is_refused() {
+    fn raw_mode_is_refused_where_there_is_no_terminal() {
         let p = &Process::new(233);
         assert!(tty_create_1(p, [atom("stdin")]).is_err());
         let tty = value(tty_create_1(p, [atom("stdout")]))

@@ -23,6 +23,7 @@ pub mod socket;
 pub mod spawn;
 pub mod static_cell;
 pub mod stderr;
+pub mod terminal;
 pub mod time;
 pub mod zlib;
 pub mod zstd;

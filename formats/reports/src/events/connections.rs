@@ -43,7 +43,7 @@ impl Answers {
 
     /// How long one took on average.
     #[must_use]
-    pub fn mean_ns(&self) -> u64 {
+    pub(crate) fn mean_ns(&self) -> u64 {
         self.total_ns / self.count.max(1)
     }
 }

@@ -27,6 +27,9 @@ struct First<'a> {
     /// The functions that are native code, each with its kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     natives: BTreeMap<String, Native>,
+    /// The sockets, each by its kind and the address that tells it from others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sockets: BTreeMap<String, String>,
 }
 
 /// Texts as JSON has them, each made once.
@@ -99,6 +102,13 @@ fn natives(names: &Names) -> BTreeMap<String, Native> {
         .collect()
 }
 
+fn sockets(names: &Names) -> BTreeMap<String, String> {
+    let sockets = names.sockets();
+    sockets
+        .map(|id| (id.to_string(), names.socket_text(id)))
+        .collect()
+}
+
 /// The columns of each event.
 fn columns() -> BTreeMap<&'static str, Vec<&'static str>> {
     let columns = |kind: &Kind| {
@@ -119,6 +129,7 @@ pub(super) fn write(
         os_pid: recording.os_pid(),
         columns: columns(),
         natives: natives(recording.names()),
+        sockets: sockets(recording.names()),
     };
     serde_json::to_writer(&mut *out, &first)?;
     writeln!(out)?;
