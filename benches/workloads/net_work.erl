@@ -1,5 +1,6 @@
 %% Sockets on the loopback, for `cargo xtask compare --net`. Each workload prints a line "RESULT Value Digest", as those of
 %% compare_work do: nanoseconds of one exchange, or bytes of one connection. Both ends are in the runtime that is measured.
+%% `serve` is a server for requests from outside: it prints "PORT Number" and ends with its standard input.
 %%
 %%   erl -noshell -run net_work main NAME
 -module(net_work).
@@ -9,6 +10,12 @@
 -define(KILOBYTE, <<0:8192>>).
 -define(BLOCK, <<0:(64 * 8192)>>).
 
+main(["serve"]) ->
+    {Listener, Port} = listener([]),
+    [spawn_link(fun() -> serve_http(Listener) end) || _ <- lists:seq(1, 8)],
+    io:format("PORT ~b~n", [Port]),
+    eof = io:get_line(""),
+    erlang:halt(0);
 main([Name]) ->
     {Value, Outcome} = measure(Name),
     io:format("RESULT ~b ~b~n", [Value, erlang:phash2(Outcome)]),
@@ -17,14 +24,36 @@ main([Name]) ->
 %% 1 KB there and back, on one connection.
 measure("echo") -> echo([], 20000);
 measure("echo_socket") -> echo([{inet_backend, socket}], 20000);
+%% The slowest of a hundred of these.
+measure("echo_p99") ->
+    {Listener, Port} = listener([]),
+    spawn_link(fun() -> serve(Listener) end),
+    Socket = connect(Port, []),
+    {percentile_99(times(Socket, 20000)), ok};
 %% The same on each of many connections, all at once.
 measure("echo_many") ->
     {Count, Rounds} = {1000, 20},
-    {Listener, Port} = listener([]),
-    spawn_link(fun() -> serve(Listener) end),
-    Sockets = [connect(Port, []) || _ <- lists:seq(1, Count)],
-    Clients = [start(fun() -> exchange(Socket, Rounds) end, Socket) || Socket <- Sockets],
-    per(Count * Rounds, fun() -> at_once(Clients) end);
+    Clients = clients(Count, fun(Socket) -> exchange(Socket, Rounds) end),
+    per(Count * Rounds, fun() -> length(at_once(Clients)) end);
+measure("echo_many_p99") ->
+    Clients = clients(1000, fun(Socket) -> times(Socket, 20) end),
+    {percentile_99(lists:append(at_once(Clients))), length(Clients)};
+%% 1 KB there and back, encrypted.
+measure("tls") ->
+    {ok, _} = application:ensure_all_started(ssl),
+    #{server_config := ServerConfig, client_config := ClientConfig} = certificates(),
+    Options = [binary, {active, false}, {packet, 4}, {nodelay, true}, {versions, ['tlsv1.3']}],
+    {ok, Listener} = ssl:listen(0, [{ip, ?ADDRESS}] ++ Options ++ ServerConfig),
+    {ok, {_, Port}} = ssl:sockname(Listener),
+    spawn_link(fun() ->
+                   {ok, Accepted} = ssl:transport_accept(Listener),
+                   {ok, Socket} = ssl:handshake(Accepted),
+                   send_back_encrypted(Socket)
+               end),
+    Verify = [{verify, verify_peer}, {server_name_indication, disable}],
+    {ok, Socket} = ssl:connect(?ADDRESS, Port, Options ++ Verify ++ ClientConfig),
+    Count = 5000,
+    per(Count, fun() -> [exchange_encrypted(Socket) || _ <- lists:seq(1, Count)], Count end);
 %% Blocks in one direction, to an active socket.
 measure("blocks") ->
     Count = 10000,
@@ -69,9 +98,9 @@ measure("http") ->
     Socket = connect(Port, []),
     ok = inet:setopts(Socket, [{packet, raw}]),
     per(Count, fun() -> [request(Socket) || _ <- lists:seq(1, Count)], Count end);
-%% Memory of a connection that waits: both of its ends.
+%% Memory of a connection that waits: both of its ends. There are 10,000 ends.
 measure("idle") ->
-    Count = 2000,
+    Count = 5000,
     {Listener, Port} = listener([]),
     Before = resident(),
     Pairs = [begin
@@ -105,6 +134,13 @@ echo(Backend, Count) ->
     Socket = connect(Port, Backend),
     per(Count, fun() -> exchange(Socket, Count) end).
 
+%% Clients of a server that sends back what comes, each a process with a connection of its own.
+clients(Count, Work) ->
+    {Listener, Port} = listener([]),
+    spawn_link(fun() -> serve(Listener) end),
+    Sockets = [connect(Port, []) || _ <- lists:seq(1, Count)],
+    [start(fun() -> Work(Socket) end, Socket) || Socket <- Sockets].
+
 serve(Listener) ->
     {ok, Socket} = gen_tcp:accept(Listener),
     Pid = spawn_link(fun() -> receive go -> send_back(Socket) end end),
@@ -124,16 +160,36 @@ exchange(Socket, Count) ->
     {ok, ?KILOBYTE} = gen_tcp:recv(Socket, 0),
     exchange(Socket, Count - 1).
 
+%% Nanoseconds of each of `Count` exchanges.
+times(Socket, Count) ->
+    [begin {Time, ok} = per(1, fun() -> exchange(Socket, 1) end), Time end || _ <- lists:seq(1, Count)].
+
+percentile_99(Times) -> lists:nth(length(Times) * 99 div 100, lists:sort(Times)).
+
 %% A process that has the socket and begins when it is told to.
 start(Fun, Socket) ->
-    Pid = spawn_link(fun() -> receive {go, From} -> Fun(), From ! {self(), done} end end),
+    Pid = spawn_link(fun() -> receive {go, From} -> From ! {self(), Fun()} end end),
     ok = gen_tcp:controlling_process(Socket, Pid),
     Pid.
 
 at_once(Pids) ->
     [Pid ! {go, self()} || Pid <- Pids],
-    [receive {Pid, done} -> ok end || Pid <- Pids],
-    length(Pids).
+    [receive {Pid, Outcome} -> Outcome end || Pid <- Pids].
+
+certificates() ->
+    Key = {key, {namedCurve, secp256r1}},
+    Chain = #{root => [{digest, sha256}, Key], intermediates => [], peer => [{digest, sha256}, Key]},
+    public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}).
+
+send_back_encrypted(Socket) ->
+    case ssl:recv(Socket, 0) of
+        {ok, Data} -> ok = ssl:send(Socket, Data), send_back_encrypted(Socket);
+        {error, closed} -> ok
+    end.
+
+exchange_encrypted(Socket) ->
+    ok = ssl:send(Socket, ?KILOBYTE),
+    {ok, ?KILOBYTE} = ssl:recv(Socket, 0).
 
 take(_, 0) -> all;
 take(Socket, Left) ->
@@ -166,13 +222,21 @@ request(Socket) ->
     ok = gen_tcp:send(Socket, <<"GET /a/path?with=query HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nUser-Agent: net_work\r\n\r\n">>),
     {ok, <<"HTTP/1.1 200 OK\r\n", _/binary>>} = gen_tcp:recv(Socket, 0).
 
+serve_http(Listener) ->
+    {ok, Socket} = gen_tcp:accept(Listener),
+    Pid = spawn(fun() -> receive go -> answer(Socket) end end),
+    ok = gen_tcp:controlling_process(Socket, Pid),
+    ok = inet:setopts(Socket, [{packet, http_bin}]),
+    Pid ! go,
+    serve_http(Listener).
+
 answer(Socket) ->
     case gen_tcp:recv(Socket, 0) of
         {ok, http_eoh} ->
             ok = gen_tcp:send(Socket, <<"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok">>),
             answer(Socket);
         {ok, _} -> answer(Socket);
-        {error, closed} -> ok
+        {error, _} -> ok
     end.
 
 %% Bytes of the process that are in memory.

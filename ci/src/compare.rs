@@ -3,6 +3,7 @@
 //! Each workload is run once on either runtime in every round, the other runtime first in odd rounds and ours
 //! first in even ones, so that what else the machine does hits both. The table has the medians.
 
+mod load;
 mod rows;
 
 use std::fs;
@@ -14,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::place::{OtpOptions, Place, words};
 use crate::{binary, fetch, headers, natives, outside, paths, run};
-use rows::{JIFFY, Measure, Most, ORDER_MEAN, PLAIN_MEAN, Row, Unit, rows};
+use rows::{JIFFY, Measure, Most, NET_UNDER, ORDER_MEAN, PLAIN_MEAN, Row, Unit, rows};
 
 /// Options of `cargo xtask compare`.
 #[derive(clap::Args)]
@@ -26,13 +27,9 @@ pub(crate) struct Options {
     /// plain_
     #[arg(long)]
     plain: bool,
-    /// With --plain: run Beamline's side under `beamline profile --type TYPE`, all functions traced, beside plain OTP
-    #[arg(
-        long,
-        value_name = "TYPE",
-        requires = "plain",
-        conflicts_with = "against"
-    )]
+    /// With --plain: run Beamline's side under `beamline profile --type TYPE`, all functions traced, beside plain OTP.
+    /// With --net: the workload's own functions traced, beside plain Beamline
+    #[arg(long, value_name = "TYPE", conflicts_with_all = ["against", "order"])]
     under: Option<Under>,
     /// Measure the cost of tracing: all rows whose names begin with trace_
     #[arg(long)]
@@ -97,6 +94,22 @@ impl Under {
     }
 }
 
+/// What Beamline measures, and of which functions: of all, or of a module's.
+#[derive(Clone, Copy)]
+struct Traced {
+    what: Under,
+    module: Option<&'static str>,
+}
+
+impl Traced {
+    /// The command that does.
+    fn words(self) -> Vec<&'static str> {
+        let mut words = vec!["profile", "--type", self.what.name()];
+        words.extend(self.module.iter().flat_map(|module| ["--pattern", *module]));
+        words
+    }
+}
+
 /// One measurement: the value, and the hash of what came out where the workload gives one.
 #[derive(Clone, Debug, PartialEq)]
 struct Sample {
@@ -148,7 +161,7 @@ impl Runtime {
         name: &'static str,
         file: PathBuf,
         dir: &std::path::Path,
-        under: Option<Under>,
+        under: Option<Traced>,
     ) -> Result<Runtime> {
         let place = Place::new(None)?;
         let otp = fetch::otp()?.root;
@@ -157,7 +170,7 @@ impl Runtime {
             name,
             erl: build.words(&["run"])?,
             plain: match under {
-                Some(under) => build.words(&["profile", "--type", under.name()])?,
+                Some(under) => build.words(&under.words())?,
                 None => build.words(&["run"])?,
             },
             beams: place.inside(dir)?,
@@ -190,15 +203,16 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let [other, ours] = runtimes(options, file, &dir)?;
     let most = match (&options.against, options.under) {
         (Some(_), _) => Some(Most::Ratio(ROW_AGAINST)),
+        (None, Some(_)) if options.net => Some(Most::Ratio(NET_UNDER)),
         (None, Some(_)) => Some(Most::Any),
         (None, None) => None,
     };
     let ratios = print_table(&chosen, [&other, &ours], &dir, options.rounds.max(1), most);
     let most = match (&options.against, options.under) {
         (Some(_), _) => Some(MEAN_AGAINST),
-        (None, Some(under)) => Some(under.mean_at_most()),
+        (None, Some(under)) if options.plain => Some(under.mean_at_most()),
         (None, None) if options.order => Some(ORDER_MEAN),
-        (None, None) => options.plain.then_some(PLAIN_MEAN),
+        (None, _) => options.plain.then_some(PLAIN_MEAN),
     };
     if let Some(most) = most
         && !ratios.is_empty()
@@ -223,11 +237,18 @@ fn runtimes(options: &Options, file: PathBuf, dir: &std::path::Path) -> Result<[
         }
         return Ok([alone, recorded]);
     }
+    if let Some(what) = options.under.filter(|_| options.net) {
+        let module = Some("net_work");
+        let plain = Runtime::beamline("plain", file.clone(), dir, None)?;
+        let traced = Runtime::beamline("traced", file, dir, Some(Traced { what, module }))?;
+        return Ok([plain, traced]);
+    }
     let other = match &options.against {
         Some(file) => Runtime::beamline("before", existing(file)?, dir, None)?,
         None => Runtime::otp(&options.otp, dir)?,
     };
-    let ours = Runtime::beamline("Beamline", file, dir, options.under)?;
+    let under = options.under.map(|what| Traced { what, module: None });
+    let ours = Runtime::beamline("Beamline", file, dir, under)?;
     Ok([other, ours])
 }
 
@@ -283,7 +304,7 @@ fn wanted(options: &Options, row: &Row) -> bool {
         Measure::Trace | Measure::Recorded => options.trace,
         Measure::File(_) => options.record,
         Measure::Native => options.native,
-        Measure::Net => options.net,
+        Measure::Net | Measure::Load(_) => options.net,
         Measure::Plain => options.plain,
         Measure::Order(_) => options.order,
         _ => {
@@ -435,7 +456,15 @@ fn measure(row: &Row, runtime: &Runtime, dir: &std::path::Path) -> Result<Sample
         }
         Measure::File(tool) => recorded(tool, runtime, dir),
         Measure::Native => workload(runtime, dir, &runtime.erl, "native_work", row),
-        Measure::Net => workload(runtime, dir, &runtime.erl, "net_work", row),
+        Measure::Net => workload(runtime, dir, &runtime.plain, "net_work", row),
+        Measure::Load(load) => {
+            let mut command = runtime.place.command(dir, &runtime.plain)?;
+            command.args(base);
+            load::measure(
+                command.args(["-run", "net_work", "main", row.workload]),
+                load,
+            )
+        }
         Measure::Order(module) => workload(runtime, dir, &runtime.erl, module, row),
         Measure::Plain => workload(runtime, dir, &runtime.plain, "plain_work", row),
         Measure::Trace => workload(runtime, dir, &runtime.erl, "trace_work", row),

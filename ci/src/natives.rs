@@ -84,15 +84,20 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 
 /// The packages, unpacked.
 fn packages() -> Result<PathBuf> {
+    unpacked("natives", &PACKAGES)
+}
+
+/// Packages of this machine's Debian, unpacked in a folder of the build folder.
+pub(crate) fn unpacked(folder: &str, packages: &[&str]) -> Result<PathBuf> {
     let suite = codename()?;
-    let dir = paths::target().join("natives").join(&suite);
+    let dir = paths::target().join(folder).join(&suite);
     if dir.is_dir() {
         return Ok(dir);
     }
-    eprintln!("fetching libraries of Debian {suite}");
+    eprintln!("fetching {} of Debian {suite}", packages.join(", "));
     let lists = paths::target().join("apt").join(&suite);
     let apt = Apt::update(&lists, &apt::machine_mirror()?, &suite, false)?;
-    fetch::staged(&dir, |stage| fetch::unpack(&apt, &PACKAGES, stage))?;
+    fetch::staged(&dir, |stage| fetch::unpack(&apt, packages, stage))?;
     Ok(dir)
 }
 
@@ -117,7 +122,7 @@ fn codename() -> Result<String> {
 }
 
 /// The folders of shared libraries in `unpacked`.
-fn shared(unpacked: &Path) -> Result<OsString> {
+pub(crate) fn shared(unpacked: &Path) -> Result<OsString> {
     let mut folders = Vec::new();
     for lib in ["lib", "usr/lib"] {
         let entries = fs::read_dir(unpacked.join(lib)).into_iter().flatten();

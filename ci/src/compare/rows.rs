@@ -19,6 +19,8 @@ pub(super) enum Measure {
     Native,
     /// What a workload of `net_work` says of itself.
     Net,
+    /// What `wrk` says of a server of `net_work`.
+    Load(Load),
     /// What a workload of `trace_work` says of itself where every call of `trace_work:pair/2` is recorded, which is
     /// nothing that OTP has: there nothing is traced.
     Recorded,
@@ -26,6 +28,15 @@ pub(super) enum Measure {
     Order(&'static str),
     /// fib(30), each call and return of it in a file: by this tool on OTP, by `beamline record` on Beamline.
     File(&'static str),
+}
+
+/// What a load generator says.
+#[derive(Clone, Copy)]
+pub(super) enum Load {
+    /// The time that it takes for a request, of all connections together.
+    Request,
+    /// How long a request takes, the slowest of a hundred.
+    Percentile99,
 }
 
 /// A row of the table.
@@ -90,12 +101,23 @@ const fn net(name: &'static str, workload: &'static str) -> Row {
 /// The rows of sockets.
 const NET: &[Row] = &[
     net("net_echo", "echo"),
+    net("net_echo_p99", "echo_p99"),
     net("net_echo_socket", "echo_socket"),
     net("net_echo_many", "echo_many"),
+    net("net_echo_many_p99", "echo_many_p99"),
+    net("net_tls", "tls"),
     net("net_blocks", "blocks"),
     net("net_accept", "accept"),
     net("net_datagrams", "datagrams"),
     net("net_http", "http"),
+    Row {
+        measure: Measure::Load(Load::Request),
+        ..net("net_wrk", "serve")
+    },
+    Row {
+        measure: Measure::Load(Load::Percentile99),
+        ..net("net_wrk_p99", "serve")
+    },
     Row {
         unit: Unit::Bytes,
         ..net("net_idle", "idle")
@@ -204,6 +226,9 @@ const OTHERS: &[Row] = &[
     file("record_fprof", "fprof"),
     file("record_dbg", "dbg"),
 ];
+
+/// The worst of the ratios of sockets while the workload's functions are measured.
+pub(super) const NET_UNDER: f64 = 1.25;
 
 /// The geometric mean of the rows of the order.
 pub(super) const ORDER_MEAN: f64 = 1.10;

@@ -78,7 +78,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     let Ok(data) = Output::of(data) else {
         return Ok(am::badarg.term());
     };
-    p.bump_reds((data.bytes.len() / 1024) as i64);
+    p.bump_reds((data.len() / 1024) as i64);
     drives(p, &port, "port_command");
     let taken = {
         let _calls = sysprof::calls_port(p);

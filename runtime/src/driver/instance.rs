@@ -236,7 +236,7 @@ impl Instance {
                     outputv(data, &raw mut vector);
                 }
             } else if let Some(output) = driver.entry.output {
-                let mut bytes = sent.bytes;
+                let mut bytes = sent.into_bytes();
                 // SAFETY: D1, D2; the bytes live as long as the call.
                 unsafe { output(data, bytes.as_mut_ptr().cast(), bytes.len()) };
             }
@@ -377,8 +377,8 @@ struct Parts {
 
 impl Parts {
     fn of(sent: &Output) -> Parts {
-        let size = sent.bytes.len();
-        let holder = (size > 0).then(|| Counted::of(&sent.bytes));
+        let size = sent.len();
+        let holder = (size > 0).then(|| Counted::of(&sent.bytes()));
         let (start, binary) = match &holder {
             Some(holder) => (holder.data(), holder.as_ptr()),
             None => (ptr::null_mut(), ptr::null_mut()),

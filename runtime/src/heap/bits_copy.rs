@@ -46,6 +46,28 @@ pub(crate) unsafe fn copy_bits(
     }
 }
 
+/// Makes `len` bits from `bit` bits into `dst` all ones, or all zeros. Other bits of their bytes stay.
+///
+/// # Safety
+/// T1: the bits are writable.
+pub(crate) unsafe fn fill_bits(dst: *mut u8, bit: usize, len: usize, ones: bool) {
+    let byte = if ones { u8::MAX } else { 0 };
+    // SAFETY: by contract; each step below stays within the bytes that hold the named bits.
+    unsafe {
+        let (mut dst, bit) = (dst.add(bit / 8), bit % 8);
+        let first = (8 - bit).min(len) % 8;
+        if first != 0 {
+            put_in_byte(dst, bit, first, byte);
+            dst = dst.add(1);
+        }
+        let (whole, rest) = ((len - first) / 8, (len - first) % 8);
+        dst.write_bytes(byte, whole);
+        if rest != 0 {
+            put_in_byte(dst.add(whole), 0, rest, byte);
+        }
+    }
+}
+
 /// Copies whole bytes: most are so few that a call would take longer. Of those, the last ones may be copied twice.
 ///
 /// # Safety
@@ -263,6 +285,22 @@ mod tests {
                 // SAFETY: T1: as above.
                 let same = unsafe { equal_bits(src.as_ptr(), from, dst.as_ptr(), to, len) };
                 prop_assert!(!same);
+            }
+        }
+
+        #[test]
+        fn filled_bits_are_those_of_a_model(
+            mut bytes in prop::collection::vec(any::<u8>(), 20),
+            at in 0usize..96,
+            len in 0usize..=64,
+            ones in any::<bool>(),
+        ) {
+            let before = bytes.clone();
+            // SAFETY: T1: 160 bits are there.
+            unsafe { fill_bits(bytes.as_mut_ptr(), at, len, ones) };
+            for i in 0..160 {
+                let expect = if (at..at + len).contains(&i) { ones } else { bit(&before, i) };
+                prop_assert_eq!(bit(&bytes, i), expect, "bit {}", i);
             }
         }
 

@@ -135,7 +135,7 @@ use std::ptr::{NonNull, null_mut};
 pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes};
 pub(crate) use crate::term::counted::{binary_bytes, binary_bytes_given_back, binary_bytes_taken};
 pub use crate::term::entry::LiteralCell;
-pub(crate) use bits_copy::{copy_bits, equal_bits, read_field, write_field};
+pub(crate) use bits_copy::{copy_bits, equal_bits, fill_bits, read_field, write_field};
 pub(crate) use build::{write_bin_ref, write_heap_bits, write_sub_bits};
 pub(crate) use collect::reclaimed_words;
 pub use collect::{Collected, HeapLimit, Roots};

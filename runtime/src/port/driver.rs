@@ -25,6 +25,7 @@ use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch};
 use crate::sched::timers::{self, Fire, TimerId};
 use crate::sys::chance::poll::{self, Interest};
 use crate::term::{Pid, Port as PortId, Term};
+use crate::value::iolist::Output;
 
 /// Why a driver ends its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,11 @@ pub(super) trait Driver: Send {
 
     /// Takes what is sent to the port.
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End>;
+
+    /// As [`Driver::output`], the large binaries in it not copied.
+    fn output_vector(&mut self, port: &mut Context<'_>, data: Output) -> Result<(), End> {
+        self.output(port, data.into_bytes())
+    }
 
     /// In ERTS it takes what is sent to it as a vector, which tracers see.
     fn has_outputv(&self) -> bool {

@@ -363,7 +363,7 @@ impl Port {
         state.refuse_if_busy(waits)?;
         if let Some(linked) = state.linked.clone() {
             drop(state);
-            let (bytes, mut tell) = (data.bytes.len(), Some(tell));
+            let (bytes, mut tell) = (data.len(), Some(tell));
             return linked.command(caller, data, &mut || {
                 let mut state = self.state.lock();
                 // The call before may have made it busy.
@@ -378,13 +378,13 @@ impl Port {
         }
         // Shells are given their commands through a pipe. Both names of a run's folder are as long.
         let data = match state.os_pid {
-            Some(_) => paths::real(data.bytes),
-            None => data.bytes,
+            Some(_) => paths::real(data.into_bytes()).into(),
+            None => data,
         };
         count(&OUTPUT_BYTES, &mut state.output_bytes, data.len());
         self.drive(state, |driver, port| {
             port.caller = caller;
-            driver.output(port, data)
+            driver.output_vector(port, data)
         });
         tell();
         Ok(())

@@ -151,7 +151,7 @@ impl Port {
                 let elements: Vec<_> = elements.map(|element| heap.binary(element)).collect();
                 heap.list(&elements)
             } else {
-                heap.binary(&data.bytes)
+                heap.binary(&data.bytes())
             };
             heap.tuple(&[am::command.term(), data])
         });

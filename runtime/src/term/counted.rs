@@ -228,11 +228,30 @@ impl SharedBytes {
         }
     }
 
+    /// A count of `binary`, which nobody appends to from now on.
+    pub(crate) fn of(binary: &Binary) -> SharedBytes {
+        binary.set_writable(false);
+        binary.retain();
+        SharedBytes(NonNull::from(binary))
+    }
+
     /// A count for a heap thing to hold.
     pub(crate) fn retained(&self) -> NonNull<Binary> {
         // SAFETY: BC1: the count keeps it alive.
         unsafe { self.0.as_ref() }.retain();
         self.0
+    }
+}
+
+impl Clone for SharedBytes {
+    fn clone(&self) -> SharedBytes {
+        SharedBytes(self.retained())
+    }
+}
+
+impl std::fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedBytes({})", self.as_slice().len())
     }
 }
 

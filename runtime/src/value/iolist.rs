@@ -1,8 +1,11 @@
 //! Walks I/O lists: bytes, binaries and lists of them, nested to any depth. All of the runtime uses this one walker:
 //! BIFs, ports, files, ETS.
 
+mod output;
+
 use crate::heap::{Heap, keeps};
 use crate::term::{Bits, Term, tag};
+pub(crate) use output::{Bytes, Output};
 
 /// A term that is no I/O list: `badarg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,91 +172,6 @@ pub(crate) fn to_vec(term: Term<'_>) -> Result<Vec<u8>, NotIolist> {
     Ok(out)
 }
 
-/// Small binaries are copied together where there are this many elements or more, and a binary of [`LARGE_ELEMENT`]
-/// bytes is not small. Source: `SMALL_WRITE_VEC`, `ERL_SMALL_IO_BIN_LIMIT`.
-const MANY_ELEMENTS: usize = 16;
-const LARGE_ELEMENT: usize = 4 * tag::ONHEAP_BINARY_LIMIT;
-
-/// The bytes of an I/O list, and the elements that drivers get which take vectors: a binary that is off the heap is an
-/// element, and so is all that lies between two of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Output {
-    /// All of them.
-    pub(crate) bytes: Vec<u8>,
-    /// Where each element ends.
-    ends: Vec<usize>,
-}
-
-impl Output {
-    /// Of an I/O list.
-    ///
-    /// # Errors
-    /// [`NotIolist`].
-    pub(crate) fn of(term: Term<'_>) -> Result<Output, NotIolist> {
-        let mut bytes = Vec::new();
-        // Where each element ends, and whether it is a binary of its own.
-        let mut elements: Vec<(usize, bool)> = Vec::new();
-        walk(term, &mut |part| {
-            let is_binary = match part {
-                Part::Byte(byte) => {
-                    bytes.push(byte);
-                    false
-                }
-                Part::Bits(bits) => {
-                    bytes.extend_from_slice(&whole(bits)?.bytes());
-                    bits.binary().is_some() && bits.bit_offset().is_multiple_of(8)
-                }
-            };
-            push_element(&mut elements, bytes.len(), is_binary);
-            Ok(())
-        })?;
-        if elements.len() >= MANY_ELEMENTS {
-            elements = packed(&elements);
-        }
-        let ends = elements.into_iter().map(|(end, _)| end).collect();
-        Ok(Output { bytes, ends })
-    }
-
-    /// Its elements.
-    pub(crate) fn elements(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, end)| &self.bytes[start..*end])
-    }
-}
-
-impl From<Vec<u8>> for Output {
-    fn from(bytes: Vec<u8>) -> Output {
-        let ends = (!bytes.is_empty()).then_some(bytes.len());
-        Output {
-            ends: ends.into_iter().collect(),
-            bytes,
-        }
-    }
-}
-
-/// Appends what ends at `end`: to the last element, if neither is a binary of its own.
-fn push_element(elements: &mut Vec<(usize, bool)>, end: usize, is_binary: bool) {
-    let start = elements.last().map_or(0, |last| last.0);
-    match elements.last_mut() {
-        Some((last, false)) if !is_binary => *last = end,
-        _ if is_binary || start < end => elements.push((end, is_binary)),
-        _ => {}
-    }
-}
-
-/// These elements, with small binaries copied together.
-fn packed(elements: &[(usize, bool)]) -> Vec<(usize, bool)> {
-    let mut all = Vec::new();
-    let mut start = 0;
-    for &(end, is_binary) in elements {
-        push_element(&mut all, end, is_binary && end - start >= LARGE_ELEMENT);
-        start = end;
-    }
-    all
-}
-
 /// Bits put together from bytes and bitstrings.
 #[derive(Default)]
 pub(crate) struct Joined {
@@ -371,33 +289,5 @@ impl<'h> Iovec<'h> {
         let pieces = self.pieces.into_iter();
         let pieces = pieces.map(|piece| piece.unwrap_or_else(&mut part));
         heap.list(&pieces.collect::<Vec<_>>())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The sizes of the elements of a list of binaries of these sizes.
-    fn elements(sizes: &[usize]) -> Vec<usize> {
-        let heap = Heap::detached();
-        let binaries: Vec<_> = sizes.iter().map(|n| heap.binary(&vec![1; *n])).collect();
-        let output = Output::of(heap.list(&binaries)).expect("an I/O list");
-        assert_eq!(output.bytes.len(), sizes.iter().sum::<usize>());
-        output.elements().map(<[u8]>::len).collect()
-    }
-
-    #[test]
-    fn binaries_off_the_heap_are_elements_until_there_are_many() {
-        assert_eq!(elements(&[]), [0; 0]);
-        assert_eq!(elements(&[0]), [0; 0]);
-        assert_eq!(elements(&[64]), [64]);
-        assert_eq!(elements(&[1, 64]), [65]);
-        assert_eq!(elements(&[1, 65, 66, 2, 3]), [1, 65, 66, 5]);
-        let few = [100; MANY_ELEMENTS - 1];
-        assert_eq!(elements(&few), few);
-        let mut many = vec![100; MANY_ELEMENTS];
-        many.extend([256, 1, 255]);
-        assert_eq!(elements(&many), [1600, 256, 256]);
     }
 }

@@ -6,7 +6,7 @@
 use super::{flag, flags_of, float16};
 use crate::code::op::read;
 use crate::code::operand::Src;
-use crate::heap::{Binary, copy_bits, heap_bits_words, write_field};
+use crate::heap::{Binary, copy_bits, fill_bits, heap_bits_words, write_field};
 use crate::interp::slow::{Flow, Slow, atom};
 use crate::num::limbs::{Endian, IntRef};
 use crate::process::{Class, Process};
@@ -199,13 +199,15 @@ impl Output {
     }
 
     fn put_integer(&mut self, term: Term<'_>, len: usize, flags: u64) -> Result<(), Bad> {
-        let mut limb = [0];
         let int = match term.view() {
             View::Small(n) if len <= 64 => {
                 self.put_field(n as u64, len, flags);
                 return Ok(());
             }
-            View::Small(n) => IntRef::of_i64(n, &mut limb),
+            View::Small(n) => {
+                self.put_wide(n, len, flags);
+                return Ok(());
+            }
             View::Big(big) if len <= 64 => {
                 let low = big.limbs()[0];
                 let low = if big.is_negative() {
@@ -226,6 +228,20 @@ impl Output {
         // SAFETY: T1: `bytes` has the bits, the output the room.
         unsafe { self.put_bits(bytes.as_ptr(), 0, len) };
         Ok(())
+    }
+
+    /// Writes `value` to `len` bits, 64 or more: nearly all of them are its sign.
+    fn put_wide(&mut self, value: i64, len: usize, flags: u64) {
+        let little = flags & (flag::LITTLE | flag::NATIVE) != 0;
+        if little {
+            self.put_field(value.cast_unsigned(), 64, flags);
+        }
+        // SAFETY: T1: the output has room for all segments' bits.
+        unsafe { fill_bits(self.base, self.at, len - 64, value < 0) };
+        self.at += len - 64;
+        if !little {
+            self.put_field(value.cast_unsigned(), 64, flags);
+        }
     }
 
     fn put_float(&mut self, term: Term<'_>, len: usize, flags: u64) -> Result<(), Bad> {

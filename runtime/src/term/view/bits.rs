@@ -1,8 +1,9 @@
 //! Bitstrings, and where their bits are.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
-use crate::term::counted::Binary;
+use crate::term::counted::{Binary, SharedBytes};
 use crate::term::{Owner, RawTerm, Term, tag};
 
 /// A bitstring: `bit_len` bits that start `bit_offset` bits into `base`.
@@ -197,6 +198,14 @@ impl<'h> Bits<'h> {
         }
         // SAFETY: T1: `thing` is a `SUB_BITS`.
         unsafe { Bits::binary_of(self.thing) }
+    }
+    /// A count of the off-heap binary that its bytes are in, and which of them they are. `None` where they are on the heap,
+    /// and where they are not whole bytes from a byte's edge on.
+    pub(crate) fn share(self) -> Option<(SharedBytes, Range<usize>)> {
+        let length = self.whole_bytes()?.len();
+        let start = self.start / 8;
+        let shared = SharedBytes::of(self.binary()?);
+        Some((shared, start..start + length))
     }
     /// The thing, for code that walks words.
     #[must_use]

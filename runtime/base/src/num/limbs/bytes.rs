@@ -4,8 +4,6 @@
 //! byte is the least significant, in little-endian order the most significant. This is the layout of a bit string
 //! segment.
 
-use smallvec::SmallVec;
-
 use super::mag::{shl, shr};
 use super::{Int, IntRef, Mag};
 
@@ -28,18 +26,15 @@ impl Int {
         let bytes = &bytes[..bits.div_ceil(8)];
         let partial = bits % 8;
         let mut mag = match endian {
-            Endian::Big => {
-                let mag = limbs_of(bytes.iter().rev());
-                if partial == 0 {
-                    mag
-                } else {
-                    shr(&mag, 8 - partial)
-                }
-            }
-            Endian::Little if partial == 0 => limbs_of(bytes.iter()),
+            Endian::Big if partial == 0 => limbs_of_big(bytes),
+            Endian::Big => shr(&limbs_of_big(bytes), 8 - partial),
+            Endian::Little if partial == 0 => limbs_of_little(bytes),
             Endian::Little => {
                 let (last, rest) = bytes.split_last().expect("bits is not zero");
-                limbs_of(rest.iter().chain([&(last >> (8 - partial))]))
+                let mut mag = limbs_of_little(rest);
+                mag.resize(bytes.len().div_ceil(8), 0);
+                mag[rest.len() / 8] |= u64::from(last >> (8 - partial)) << (rest.len() % 8 * 8);
+                mag
             }
         };
         let len = bits.div_ceil(64);
@@ -65,26 +60,24 @@ impl IntRef<'_> {
         }
         let out = &mut out[..bits.div_ceil(8)];
         let partial = bits % 8;
-        let mut limbs = self.twos_complement(bits.div_ceil(64));
-        let top_bits = (bits - 1) % 64 + 1;
-        if top_bits < 64
-            && let Some(top) = limbs.last_mut()
-        {
-            *top &= (1 << top_bits) - 1;
-        }
+        // All that is behind the number's own limbs is its sign, and so is the limb behind them.
+        let count = bits.div_ceil(64).min(self.mag.len() + 1);
+        let limbs = self.twos_complement(count);
+        let sign = if self.neg { u8::MAX } else { 0 };
         match endian {
+            Endian::Big if partial == 0 => fill_big(&limbs, sign, out),
             Endian::Big => {
-                if partial != 0 {
-                    limbs = shl(&limbs, 8 - partial);
-                }
-                let len = out.len();
-                fill(&limbs, out.iter_mut().rev(), len);
+                let mut limbs = shl(&limbs, 8 - partial);
+                // What is shifted out is sign, or has no room.
+                limbs.truncate(count);
+                fill_big(&limbs, sign, out);
             }
             Endian::Little => {
-                let len = out.len();
-                fill(&limbs, out.iter_mut(), len);
-                if partial != 0 {
-                    out[len - 1] <<= 8 - partial;
+                fill_little(&limbs, sign, out);
+                if partial != 0
+                    && let Some(last) = out.last_mut()
+                {
+                    *last <<= 8 - partial;
                 }
             }
         }
@@ -99,20 +92,41 @@ impl IntRef<'_> {
 }
 
 /// Limbs of bytes that come least significant first.
-fn limbs_of<'b>(bytes: impl Iterator<Item = &'b u8>) -> Mag {
-    let mut out: Mag = SmallVec::new();
-    for (i, &byte) in bytes.enumerate() {
-        if i % 8 == 0 {
-            out.push(0);
-        }
-        out[i / 8] |= u64::from(byte) << (i % 8 * 8);
-    }
-    out
+fn limbs_of_little(bytes: &[u8]) -> Mag {
+    let limb = |bytes: &[u8]| {
+        let mut limb = [0; 8];
+        limb[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(limb)
+    };
+    bytes.chunks(8).map(limb).collect()
 }
 
-/// Writes `len` bytes of the limbs, least significant first.
-fn fill<'b>(limbs: &[u64], out: impl Iterator<Item = &'b mut u8>, len: usize) {
-    for (i, byte) in out.take(len).enumerate() {
-        *byte = limbs.get(i / 8).map_or(0, |l| (l >> (i % 8 * 8)) as u8);
+/// Limbs of bytes that come most significant first.
+fn limbs_of_big(bytes: &[u8]) -> Mag {
+    let limb = |bytes: &[u8]| {
+        let mut limb = [0; 8];
+        limb[8 - bytes.len()..].copy_from_slice(bytes);
+        u64::from_be_bytes(limb)
+    };
+    bytes.rchunks(8).map(limb).collect()
+}
+
+/// Writes the bytes of the limbs, least significant first, and `sign` behind them, until `out` is full.
+fn fill_little(limbs: &[u64], sign: u8, out: &mut [u8]) {
+    let own = out.len().min(limbs.len() * 8);
+    let (own, rest) = out.split_at_mut(own);
+    for (bytes, limb) in own.chunks_mut(8).zip(limbs) {
+        bytes.copy_from_slice(&limb.to_le_bytes()[..bytes.len()]);
     }
+    rest.fill(sign);
+}
+
+/// Writes the bytes of the limbs to the end of `out`, most significant first, and `sign` before them.
+fn fill_big(limbs: &[u64], sign: u8, out: &mut [u8]) {
+    let rest = out.len().saturating_sub(limbs.len() * 8);
+    let (rest, own) = out.split_at_mut(rest);
+    for (bytes, limb) in own.rchunks_mut(8).zip(limbs) {
+        bytes.copy_from_slice(&limb.to_be_bytes()[8 - bytes.len()..]);
+    }
+    rest.fill(sign);
 }

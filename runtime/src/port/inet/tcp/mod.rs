@@ -16,7 +16,9 @@ use rustix::net::Shutdown;
 use super::control::Opens;
 use super::options::{Active, Settings};
 use super::request::{Answer, Refusal, Request, respond, take_u16, take_u32};
-use super::{Inet, address, deadline, error_atom, messages, options, refuse_in_orders, status};
+use super::{
+    Inet, address, deadline, error_atom, messages, options, refuse_in_orders, split_tag, status,
+};
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
 use crate::process::refs::RefNumbers;
@@ -26,6 +28,7 @@ use crate::sys::chance::poll::Interest;
 use crate::sys::socket;
 use crate::sys::stderr::complain;
 use crate::term::{Pid, am};
+use crate::value::iolist::{Bytes, Output as Sent};
 use accept::Accepting;
 use input::Input;
 use output::Output;
@@ -464,7 +467,15 @@ impl Tcp {
 
 impl Driver for Tcp {
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
-        let start = self.inet.take_sender(port, &data)?;
+        self.output_vector(port, data.into())
+    }
+
+    fn output_vector(&mut self, port: &mut Context<'_>, data: Sent) -> Result<(), End> {
+        let data = with_own_tag(data);
+        let start = match data.parts.first() {
+            Some(first) => self.inet.take_sender(port, first)?,
+            None => return Err(Errno::INVAL.into()),
+        };
         self.send(port, data, start);
         Ok(())
     }
@@ -534,6 +545,14 @@ impl Driver for Tcp {
     fn stop(&mut self, port: &mut Context<'_>) {
         self.end_waits(port);
         self.close(port);
+    }
+}
+
+/// What is sent, with its tag in the first part, which is its own: as it is, where it comes from `prim_inet`.
+fn with_own_tag(data: Sent) -> Sent {
+    match data.parts.first() {
+        Some(Bytes::Own(first)) if split_tag(first).is_ok() => data,
+        _ => data.into_bytes().into(),
     }
 }
 

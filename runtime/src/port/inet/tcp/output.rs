@@ -13,6 +13,7 @@ use super::{Due, Tcp, after};
 use crate::port::driver::{Context, End};
 use crate::sys::chance::poll::{self, Interest};
 use crate::term::am;
+use crate::value::iolist::{Bytes, Output as Sent};
 use crate::value::packet::Type;
 
 /// Pieces that are sent by one call.
@@ -21,28 +22,41 @@ const MAX_PIECES: usize = 64;
 /// Bytes that are to be sent: those from `start` on.
 #[derive(Debug)]
 pub(super) struct Piece {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     start: usize,
 }
 
 impl Piece {
-    /// The bytes behind `start`, with `head` before them.
-    fn new(mut bytes: Vec<u8>, start: usize, head: &[u8]) -> Piece {
-        match start.checked_sub(head.len()) {
-            Some(at) => {
-                bytes[at..start].copy_from_slice(head);
-                Piece { bytes, start: at }
-            }
-            None => {
-                bytes.splice(..start, head.iter().copied());
-                Piece { bytes, start: 0 }
-            }
-        }
-    }
-
     fn rest(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
+}
+
+/// What is sent at once, in pieces.
+type Pieces = SmallVec<[Piece; 3]>;
+
+/// The pieces of `data` behind `start`, which is in its first part, with `head` before them.
+fn pieces(data: Sent, start: usize, head: &[u8]) -> Pieces {
+    let mut pieces: Pieces = data
+        .parts
+        .into_iter()
+        .map(|bytes| Piece { bytes, start: 0 })
+        .collect();
+    if let Some(Piece {
+        bytes: Bytes::Own(bytes),
+        start: first,
+    }) = pieces.first_mut()
+    {
+        match start.checked_sub(head.len()) {
+            Some(at) => {
+                bytes[at..start].copy_from_slice(head);
+                *first = at;
+            }
+            None => _ = bytes.splice(..start, head.iter().copied()),
+        }
+    }
+    pieces.retain(|piece| !piece.rest().is_empty());
+    pieces
 }
 
 /// Bytes that are not sent yet, in pieces.
@@ -65,32 +79,14 @@ impl Output {
         *self = Output::default();
     }
 
-    fn push(&mut self, piece: Piece) {
-        self.bytes += piece.rest().len();
-        if !piece.rest().is_empty() {
-            self.pieces.push_back(piece);
-        }
-    }
-
-    /// The first bytes, at most `limit`, as the system takes them.
-    fn slices(&self, limit: usize) -> SmallVec<[IoSlice<'_>; MAX_PIECES]> {
-        let mut slices = SmallVec::new();
-        let mut left = limit;
-        for piece in self.pieces.iter().take(MAX_PIECES) {
-            let bytes = piece.rest();
-            let bytes = &bytes[..bytes.len().min(left)];
-            left -= bytes.len();
-            slices.push(IoSlice::new(bytes));
-            if left == 0 {
-                break;
-            }
-        }
-        slices
+    fn push(&mut self, pieces: Pieces) {
+        self.bytes += bytes_of(&pieces);
+        self.pieces.extend(pieces);
     }
 
     /// Sends as many of the first `limit` bytes as the system takes now: how many.
     pub(super) fn send(&mut self, fd: impl AsFd, limit: usize) -> Result<usize, Errno> {
-        let sent = send_slices(fd, &self.slices(limit))?;
+        let sent = send_first(fd, self.pieces.iter(), limit)?;
         self.drop_first(sent);
         Ok(sent)
     }
@@ -110,14 +106,53 @@ impl Output {
     }
 }
 
-/// Sends without `SIGPIPE` where the peer reads no more.
-fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
+fn bytes_of(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|piece| piece.rest().len()).sum()
+}
+
+/// Sends as many of the first `limit` bytes as the system takes by one call: how many. Without `SIGPIPE` where the peer
+/// reads no more.
+fn send_first<'a>(
+    fd: impl AsFd,
+    pieces: impl Iterator<Item = &'a Piece>,
+    limit: usize,
+) -> Result<usize, Errno> {
+    let mut slices: SmallVec<[IoSlice<'_>; MAX_PIECES]> = SmallVec::new();
+    let mut left = limit;
+    for piece in pieces.take(MAX_PIECES) {
+        let bytes = piece.rest();
+        let bytes = &bytes[..bytes.len().min(left)];
+        left -= bytes.len();
+        slices.push(IoSlice::new(bytes));
+        if left == 0 {
+            break;
+        }
+    }
     sendmsg(
         fd,
-        slices,
+        &slices,
         &mut SendAncillaryBuffer::default(),
         SendFlags::NOSIGNAL,
     )
+}
+
+/// Sends as many of the bytes as the system takes now: how many.
+fn send_all(fd: impl AsFd, pieces: &[Piece]) -> Result<usize, Errno> {
+    let mut sent = 0;
+    for pieces in pieces.chunks(MAX_PIECES) {
+        match send_first(&fd, pieces.iter(), usize::MAX) {
+            Ok(some) => {
+                sent += some;
+                if some < bytes_of(pieces) {
+                    break;
+                }
+            }
+            // What has failed here fails the next time too.
+            Err(_) if sent > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
 }
 
 /// The head of a packet of this length.
@@ -131,7 +166,7 @@ fn head(kind: Type, length: usize) -> SmallVec<[u8; 4]> {
 
 impl Tcp {
     /// Sends what is in `data` behind `start`, and answers the sender, or will.
-    pub(super) fn send(&mut self, port: &mut Context<'_>, data: Vec<u8>, start: usize) {
+    pub(super) fn send(&mut self, port: &mut Context<'_>, data: Sent, start: usize) {
         if !self.inet.is_connected() {
             return self.refuse_send(port);
         }
@@ -139,30 +174,27 @@ impl Tcp {
             return self.send_failed(port, Errno::PIPE);
         }
         let head = head(self.inet.settings.packet, data.len() - start);
-        let piece = Piece::new(data, start, &head);
-        self.inet.count_sent(piece.rest().len());
+        let pieces = pieces(data, start, &head);
+        let bytes = bytes_of(&pieces);
+        self.inet.count_sent(bytes);
         if self.sendfile.is_some() || !self.output.is_empty() {
-            return self.queue(port, piece);
+            return self.queue(port, pieces);
         }
-        if piece.rest().is_empty() {
+        if bytes == 0 {
             return self.inet.reply_ok(port);
         }
         let mut sent = 0;
         if self.inet.settings.delay_send && self.inet.ignored.is_none() {
             self.set_due(port, after(0), Due::DelayedSend);
         } else if self.inet.ignored.is_none() {
-            match self
-                .inet
-                .socket()
-                .and_then(|fd| send_slices(fd, &[IoSlice::new(piece.rest())]))
-            {
+            match self.inet.socket().and_then(|fd| send_all(fd, &pieces)) {
                 Ok(n) => sent = n,
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return self.send_error(port, error),
             }
         }
-        if sent < piece.rest().len() {
-            self.output.push(piece);
+        if sent < bytes {
+            self.output.push(pieces);
             self.output.drop_first(sent);
             if !self.inet.settings.delay_send {
                 self.inet.watch(port, Interest::Write);
@@ -183,8 +215,8 @@ impl Tcp {
     }
 
     /// Queues bytes behind others. Where there are too many the sender waits.
-    fn queue(&mut self, port: &mut Context<'_>, piece: Piece) {
-        self.output.push(piece);
+    fn queue(&mut self, port: &mut Context<'_>, pieces: Pieces) {
+        self.output.push(pieces);
         if self.output.bytes() < self.inet.settings.high {
             return self.inet.reply_ok(port);
         }
