@@ -24,3 +24,8 @@ fn programs_see_of_sockets_what_they_see_in_otp() {
 fn packets_that_are_wrong_end_as_in_otp() {
     prints("hostile", include_str!("net/hostile.expected"));
 }
+
+#[test]
+fn faults_around_sockets_are_seen_as_in_otp() {
+    prints("faults", include_str!("net/faults.expected"));
+}

@@ -77,6 +77,7 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
     dirs.dedup();
     for dir in &dirs {
         copy_headers(&source.join(dir), &out)?;
+        copy_private_headers(source, dir, &out)?;
     }
     compile(setup, "nopeer", ".", "peer")?;
     compile_all(setup, &modules)?;
@@ -189,6 +190,20 @@ fn copy(file: &Path, into: &Path) -> Result<()> {
         return Ok(());
     }
     fs::write(&copy, bytes).with_context(|| format!("writing {}", copy.display()))
+}
+
+/// Copies the headers in the source of the application that the suites of `dir` test: they include `ssl/src/ssl_api.hrl`,
+/// which no installed OTP has.
+fn copy_private_headers(source: &Path, dir: &str, into: &Path) -> Result<()> {
+    let application = dir
+        .strip_prefix("lib/")
+        .and_then(|rest| rest.strip_suffix("/test"));
+    let Some(application) = application else {
+        return Ok(());
+    };
+    let headers = into.join(application).join("src");
+    fs::create_dir_all(&headers)?;
+    copy_headers(&source.join(dir).with_file_name("src"), &headers)
 }
 
 fn copy_headers(from: &Path, into: &Path) -> Result<()> {
