@@ -16,7 +16,9 @@ use rustix::net::Shutdown;
 use super::control::Opens;
 use super::options::{Active, Settings};
 use super::request::{Answer, Refusal, Request, respond, take_u16, take_u32};
-use super::{Inet, address, deadline, error_atom, messages, options, refuse_in_orders, status};
+use super::{
+    Inet, address, deadline, error_atom, messages, options, refuse_in_exploration, status,
+};
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
 use crate::process::refs::RefNumbers;
@@ -24,7 +26,6 @@ use crate::sched::timers;
 use crate::sys::chance::clock::monotonic_ns;
 use crate::sys::chance::poll::Interest;
 use crate::sys::socket;
-use crate::sys::stderr::complain;
 use crate::term::{Pid, am};
 use accept::Accepting;
 use input::Input;
@@ -93,11 +94,7 @@ impl Tcp {
     /// # Errors
     /// Sockets are refused in this run.
     pub(in crate::port) fn open(has_binary_data: bool) -> Result<Tcp, Error> {
-        refuse_in_orders().inspect_err(|_| {
-            complain!(
-                "beamline: while the order of a run is recorded or given, gen_tcp has sockets of {{inet_backend, socket}} only"
-            );
-        })?;
+        refuse_in_exploration()?;
         Ok(Tcp {
             has_binary_data,
             ..Tcp::with(Settings::default())
@@ -470,6 +467,10 @@ impl Driver for Tcp {
     }
 
     fn has_outputv(&self) -> bool {
+        true
+    }
+
+    fn is_socket(&self) -> bool {
         true
     }
 
