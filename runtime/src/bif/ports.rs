@@ -11,6 +11,8 @@ use crate::heap::Message;
 use crate::loader::module::Mfa;
 use crate::port::open::{self, Error};
 use crate::port::{Port, Refused, State, table};
+use crate::process::order;
+use crate::process::order::answer::{self, Native, Sent};
 use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
@@ -24,7 +26,7 @@ bifs! {
     bif erts_internal:"port_command"/3 => port_command_3, outside;
     bif erts_internal:"port_close"/1 => port_close_1, outside;
     bif erts_internal:"port_connect"/2 => port_connect_2, outside;
-    bif erts_internal:"port_control"/3 => port_control_3, outside;
+    bif erts_internal:"port_control"/3 => port_control_3, outside_or_socket;
     bif erts_internal:"port_call"/3 => port_call_3, outside;
     bif erts_internal:"port_info"/1 => port_info_1, answer;
     bif erts_internal:"port_info"/2 => port_info_2, answer;
@@ -78,6 +80,15 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     let Ok(data) = Output::of(data) else {
         return Ok(am::badarg.term());
     };
+    // A process that follows no recorded run finds its sockets closed.
+    if order::is_asked() && port.is_replayed() && !answer::is_replayed(p) {
+        return Ok(am::badarg.term());
+    }
+    let sent = match order::is_asked() {
+        true => port.payload(&data.bytes()).and_then(Sent::of),
+        false => None,
+    };
+    let reds = p.fcalls.get();
     p.bump_reds((data.len() / 1024) as i64);
     drives(p, &port, "port_command");
     let taken = {
@@ -85,10 +96,19 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         port.command_from(p, p.pid().term().raw(), data, force)
     };
     match taken {
-        Ok(()) => Ok(true.into()),
+        Ok(()) => {
+            if let Some(sent) = sent {
+                sent.by(p);
+            }
+            Ok(true.into())
+        }
         Err(Refused::Gone) => Ok(am::badarg.term()),
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
         Err(Refused::Busy) => {
+            // How often it is refused is chance.
+            if order::is_asked() {
+                p.fcalls.set(reds);
+            }
             let function = (am::erts_internal, Atom::new("port_command"), 3);
             Err(wait_for_port(p, port.id, function).into())
         }
@@ -130,6 +150,11 @@ fn drives(p: &Process, port: &Port, name: &str) {
             arity: 3,
         })
     });
+}
+
+/// Whether a call of this port has no effect outside that a replay were to repeat: the port is a socket, or there is none.
+fn is_of_socket(port: Term<'_>) -> bool {
+    order::is_asked() && port_of(port).is_none_or(|port| port.is_socket())
 }
 
 /// What drivers give is a list of bytes, or a binary.
@@ -277,16 +302,26 @@ fn info<'p>(p: &'p Process, port: &Port, item: &str) -> Option<Term<'p>> {
     Some(p.tuple(&[atom(item), value]))
 }
 
-fn port_set_data_2<'p>(_p: &'p Process, [port, data]: [Term<'p>; 2]) -> BifResult<'p> {
-    let port = port_of(port).ok_or_else(badarg)?;
-    port.state.lock().data = Message::copy_of(data);
-    Ok(true.into())
+fn port_set_data_2<'p>(p: &'p Process, [port, data]: [Term<'p>; 2]) -> BifResult<'p> {
+    static SETS: Native = Native::new("erlang", "port_set_data", 2);
+    let is_set = answer::decided(p, &SETS, || {
+        let port = port_of(port);
+        if let Some(port) = &port {
+            port.state.lock().data = Message::copy_of(data);
+        }
+        port.is_some()
+    });
+    is_set.then(|| true.into()).ok_or_else(|| badarg().into())
 }
 
 fn port_get_data_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
-    let port = port_of(port).ok_or_else(badarg)?;
-    let state = port.state.lock();
-    Ok(p.copy_in(state.data.term()))
+    static GETS: Native = Native::new("erlang", "port_get_data", 1);
+    let data = answer::found(p, &GETS, || {
+        let port = port_of(port)?;
+        let state = port.state.lock();
+        Some(p.copy_in(state.data.term()))
+    });
+    data.ok_or_else(|| badarg().into())
 }
 
 fn ports_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {

@@ -124,6 +124,7 @@ macro_rules! bifs {
     (@chance shared) => { $crate::code::bif::Chance::Shared };
     (@chance answer) => { $crate::code::bif::Chance::Answer };
     (@chance outside) => { $crate::code::bif::Chance::Outside };
+    (@chance outside_or_socket) => { $crate::code::bif::Chance::Outside };
     (@chance read) => { $crate::code::bif::Chance::Read };
     (@chance again) => { $crate::code::bif::Chance::Again };
     (@chance turn) => { $crate::code::bif::Chance::Turn };
@@ -201,6 +202,13 @@ macro_rules! bifs {
     };
     (@answered outside $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded call_and_replay $row $p $call)
+    };
+    // By `is_of_socket` of the module that has the table: a replay has no sockets, and makes no call.
+    (@answered outside_or_socket $row:tt $p:ident $args:ident $call:expr) => {
+        match is_of_socket($args[0]) {
+            true => $crate::code::bif::bifs!(@recorded replay_or_call $row $p $call),
+            false => $crate::code::bif::bifs!(@recorded call_and_replay $row $p $call),
+        }
     };
     (@answered turn $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded in_turn $row $p $call)

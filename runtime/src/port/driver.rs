@@ -98,6 +98,16 @@ pub(super) trait Driver: Send {
         Ok(())
     }
 
+    /// Is it a socket, which a replay does not open?
+    fn is_socket(&self) -> bool {
+        false
+    }
+
+    /// Is it one of a recorded run, which is replayed?
+    fn is_replayed(&self) -> bool {
+        false
+    }
+
     /// Bytes that it has taken and not yet written.
     fn queued_bytes(&self) -> usize {
         0

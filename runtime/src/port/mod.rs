@@ -217,6 +217,12 @@ impl State {
             || driver.is_some_and(|driver| driver.has_outputv())
     }
 
+    /// Is it a socket?
+    fn is_socket(&self) -> bool {
+        let driver = self.driver.as_ref();
+        driver.is_some_and(|driver| driver.is_socket())
+    }
+
     /// Whether the driver must write before the port ends.
     fn must_flush(&self) -> bool {
         let driver = self.driver.as_ref();
@@ -265,6 +271,23 @@ impl Port {
     /// Is a driver in C behind it?
     pub(crate) fn is_linked(&self) -> bool {
         self.linked().is_some()
+    }
+
+    /// What of this command it is to send, if it is a socket. The tag of its answer is of this run alone.
+    pub(crate) fn payload<'d>(&self, data: &'d [u8]) -> Option<&'d [u8]> {
+        let is_socket = self.state.lock().is_socket();
+        is_socket.then(|| inet::payload(data)).flatten()
+    }
+
+    /// Is it a socket?
+    pub(crate) fn is_socket(&self) -> bool {
+        self.state.lock().is_socket()
+    }
+
+    /// Is it a socket of a recorded run, which is replayed?
+    pub(crate) fn is_replayed(&self) -> bool {
+        let state = self.state.lock();
+        state.driver.as_ref().is_some_and(|it| it.is_replayed())
     }
 
     /// Its owner.

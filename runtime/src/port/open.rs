@@ -14,11 +14,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::driver::{self, Driver};
 use super::framing::Framing;
 use super::inet::names::{self, Names};
+use super::inet::replayed::Replayed;
 use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
 use crate::process::order::answer::Native;
-use crate::process::order::{answer, replay};
+use crate::process::order::{self, answer, replay, sockets};
 use crate::process::{Process, Signal, deliver};
 use crate::sys::chance::{outside, paths};
 use crate::sys::{environment, errno, file, spawn};
@@ -256,6 +257,11 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         return open_linked(p, &*library, command, &options);
     }
     let (name, ends) = match name {
+        Name::Driver(name) | Name::Command(name) | Name::Executable(name)
+            if opens_socket(&name) && answer::is_replayed(p) =>
+        {
+            (name, replayed(p)?)
+        }
         Name::Driver(command) => {
             let driver = driver::start(&command, options.binary).ok_or(Error::Badarg)??;
             (command, Ends::of_driver(driver))
@@ -307,6 +313,25 @@ pub(crate) fn open(p: &Process, name: Term<'_>, options: Term<'_>) -> Result<Por
         Ok(())
     });
     Ok(port.id)
+}
+
+/// What is behind the port of a socket that `p` opened in the recorded run.
+///
+/// # Errors
+/// It opened none: recordings of an older version have sockets of names only, as there was no other driver then.
+fn replayed(p: &Process) -> Result<Ends, Error> {
+    match answer::is_given(p, &OPENED) {
+        true => Ok(Ends::of_driver(Box::new(Replayed))),
+        false => Err(Error::Badarg),
+    }
+}
+
+/// The drivers of sockets.
+const SOCKETS: [&[u8]; 2] = [b"tcp_inet", b"udp_inet"];
+
+/// Does a driver work for it that opens sockets?
+fn opens_socket(name: &[u8]) -> bool {
+    SOCKETS.contains(&name) || is_name_service(name)
 }
 
 /// Is it OTP's program that looks up hosts, whose work a driver does here?
@@ -378,6 +403,17 @@ pub(super) fn create_driven(owner: Pid, name: &[u8], driver: Box<dyn Driver>) ->
     port.traced().opened(owner, name);
     deliver(owner, Signal::Link { from: port.peer() });
     Some(port.id)
+}
+
+/// Opens the port of a connection that the recorded run accepted for `owner`, which is linked to it.
+pub(super) fn open_again(owner: Pid, id: PortId) {
+    let mut state = State::new(owner, SOCKETS[0].to_vec());
+    state.driver = Some(Box::new(Replayed));
+    state.links.insert(owner.into());
+    // There is room: the recorded run had as many ports, and this one is later than those of other numbers.
+    if let Ok(port) = insert_as(state, Some(id.0)) {
+        port.traced().opened(owner, SOCKETS[0]);
+    }
 }
 
 /// Opens the port by which ERTS starts programs, the first one there is. Here the process that opens a port starts its
@@ -506,9 +542,11 @@ fn insert(state: State) -> Result<Arc<Port>, Error> {
     insert_as(state, None)
 }
 
+/// The number of a port that a process opens.
+static OPENED: Native = Native::new("erts_internal", "open_port", 2);
+
 /// Enters the port that `p` opens, which has its recorded number in a replay.
 fn insert_for(p: &Process, state: State) -> Result<Arc<Port>, Error> {
-    static OPENED: Native = Native::new("erts_internal", "open_port", 2);
     let mut port = None;
     answer::numbered(p, &OPENED, |number| {
         let made = port.insert(insert_as(state, number)?);
@@ -525,6 +563,10 @@ fn insert_as(state: State, number: Option<u64>) -> Result<Arc<Port>, Error> {
         Some(number) => table().reserve_at(number),
     };
     let reservation = reservation.map_err(|_| Error::SystemLimit)?;
+    let is_socket = state.driver.as_ref().is_some_and(|it| it.is_socket());
+    if is_socket && order::is_asked() {
+        sockets::note(PortId(reservation.data()));
+    }
     let port = Arc::new(Port {
         tracee: crate::trace::Tracee::default(),
         id: PortId(reservation.data()),

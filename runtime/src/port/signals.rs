@@ -25,6 +25,7 @@ pub(crate) fn hooks() -> Hooks {
             }
         },
         exists: |id| Port::lookup(id).is_some(),
+        opens_again: super::open::open_again,
         each_tracee: |visit| {
             let guard = pin();
             for port in super::table().iter(&guard) {

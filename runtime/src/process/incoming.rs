@@ -5,7 +5,7 @@ use beamline_orders::Heard;
 
 use super::event::Event;
 use super::order::replay::stop;
-use super::order::{self, Source, explore};
+use super::order::{self, Source, explore, sockets};
 use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
@@ -421,6 +421,9 @@ impl Process {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
             explore::exit_arrives(self, from.pid(), access);
             let source = Source::exit_of(from.pid(), is_gone);
+            if linked && order::is_asked() && sockets::is_socket_peer(from) {
+                self.tell_exit_of_socket(from, reason.term());
+            }
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
             });
@@ -458,6 +461,11 @@ impl Process {
         else {
             return;
         };
+        if order::is_asked() && self.monitors_socket(reference) {
+            let reason = Message::copy_of(reason.term());
+            let told = self.down_message(reference, reason);
+            told.iter().for_each(|told| self.tell_content(told.term()));
+        }
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
@@ -472,6 +480,26 @@ impl Process {
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
             down_message(heap, (reference, pid), origin.tag, item, reason)
         });
+    }
+
+    /// Is this one of its monitors, and of a socket?
+    fn monitors_socket(&self, reference: RefNumbers) -> bool {
+        let relations = self.some_relations();
+        let origin = relations.as_ref().and_then(|it| it.origins.get(&reference));
+        match origin.map(|origin| origin.target) {
+            Some(Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port))) => {
+                sockets::is_socket(port)
+            }
+            _ => false,
+        }
+    }
+
+    /// The end of a socket is delivered next.
+    fn tell_exit_of_socket(&self, from: Peer, reason: Term<'_>) {
+        let message = Heap::detached().into_message(|heap| {
+            heap.tuple(&[Atom::term(am::EXIT), from.term(), heap.copy_in(reason)])
+        });
+        self.tell_content(message.term());
     }
 
     /// What the monitor `reference` would tell with this reason.

@@ -6,7 +6,7 @@ use super::probe::Tracee;
 use super::signal::{Peer, Signal, deliver_to_peer};
 use super::{NotSent, Process, deliver as deliver_to_process};
 use crate::hook::Hook;
-use crate::term::{Port, Term};
+use crate::term::{Pid, Port, Term};
 
 /// A function that is called with the tracing data of each port.
 type Visit<'a> = &'a mut dyn FnMut(&Tracee);
@@ -24,6 +24,8 @@ pub(crate) struct Hooks {
     pub(crate) command: fn(Port, Vec<u8>),
     /// Whether there is such a port.
     pub(crate) exists: fn(Port) -> bool,
+    /// Opens a port for a connection that the recorded run accepted for this process, which is linked to it.
+    pub(crate) opens_again: fn(Pid, Port),
     /// Calls it with what each port knows of tracing.
     pub(crate) each_tracee: fn(Visit<'_>),
 }

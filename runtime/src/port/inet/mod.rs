@@ -11,6 +11,7 @@ mod interfaces;
 mod messages;
 pub(super) mod names;
 mod options;
+pub(super) mod replayed;
 mod request;
 mod statistics;
 pub(super) mod tcp;
@@ -23,7 +24,7 @@ use rustix::io::Errno;
 
 use super::driver::{Context, End};
 use super::open::Error;
-use crate::process::order::{self, explore};
+use crate::process::order::explore;
 use crate::process::refs::RefNumbers;
 use crate::sched::timers;
 use crate::sys::chance::poll::Interest;
@@ -111,20 +112,17 @@ struct Inet {
     ignored: Option<Vec<Interest>>,
 }
 
-/// Is the order of the run recorded, or given? Sockets are in none of these: there is no such driver then. `kernel` opens a
-/// socket when it starts, to ask for the name of the host, and does without.
+/// Is the run explored? There is no such driver then. `kernel` opens a socket when it starts, to ask for the name of the host,
+/// and does without.
 ///
 /// # Errors
 /// `badarg`, which is `eprotonosupport` to programs.
-fn refuse_in_orders() -> Result<(), Error> {
+fn refuse_in_exploration() -> Result<(), Error> {
     if explore::is_on() {
         explore::note_unexplored("sockets");
         return Err(Error::Badarg);
     }
-    match order::is_asked() {
-        true => Err(Error::Badarg),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 impl Inet {
@@ -273,6 +271,11 @@ impl Inet {
         });
         Ok(data.len() - rest.len())
     }
+}
+
+/// What is behind the tag of data to be sent.
+pub(super) fn payload(data: &[u8]) -> Option<&[u8]> {
+    split_tag(data).ok().map(|(_, rest)| rest)
 }
 
 /// The name of an error, as an atom.

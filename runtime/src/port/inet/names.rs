@@ -178,6 +178,10 @@ fn work(queue: &Mutex<Queue>, port: &Weak<Port>) {
 }
 
 impl Driver for Names {
+    fn is_socket(&self) -> bool {
+        true
+    }
+
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
         if let Some(&[operation::CANCEL, ..]) = data.get(4..) {
             let (number, _) = take_u32(&data)?;

@@ -11,7 +11,9 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::control::Opens;
 use super::options::{Active, Settings};
 use super::request::{Answer, Refusal, Request, respond, take_u32};
-use super::{Inet, address, deadline, error_atom, messages, options, refuse_in_orders, status};
+use super::{
+    Inet, address, deadline, error_atom, messages, options, refuse_in_exploration, status,
+};
 use crate::heap::Heap;
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
@@ -49,7 +51,7 @@ impl Udp {
     /// # Errors
     /// Sockets are refused in this run.
     pub(in crate::port) fn open() -> Result<Udp, Error> {
-        refuse_in_orders()?;
+        refuse_in_exploration()?;
         Ok(Udp(Inet::new(Settings::default())))
     }
 
@@ -303,6 +305,10 @@ fn control_list<'h>(heap: &'h Heap, control: &Control) -> Term<'h> {
 }
 
 impl Driver for Udp {
+    fn is_socket(&self) -> bool {
+        true
+    }
+
     fn output(&mut self, port: &mut Context<'_>, data: Vec<u8>) -> Result<(), End> {
         let start = self.0.take_sender(port, &data)?;
         match self.send(&data[start..]) {

@@ -247,6 +247,60 @@ pub(crate) fn decided_of(
     last.is_some_and(|last| *last == am::true_)
 }
 
+/// What `call` finds, if it does, of something that may end at any time: as it was in the recorded run. A log may leave it out.
+pub(crate) fn found<'p>(
+    p: &'p Process,
+    native: &'static Native,
+    call: impl FnOnce() -> Option<Term<'p>>,
+) -> Option<Term<'p>> {
+    if !is_asked() || explore::is_on() {
+        return call();
+    }
+    let answer = recorded_or(p, native, || match call() {
+        Some(found) => p.tuple(&[found]),
+        None => am::false_.term(),
+    });
+    answer.as_tuple()?.elements().first().copied()
+}
+
+/// Whether the recorded answer of `native` is what `p` gets next.
+pub(crate) fn is_given(p: &Process, native: &'static Native) -> bool {
+    is_followed() && p.is_given(native)
+}
+
+/// Whether `p` does what a recorded process did.
+pub(crate) fn is_replayed(p: &Process) -> bool {
+    p.is_replayed()
+}
+
+/// What a socket is given to send, for [`Sent::by`].
+#[derive(Debug)]
+pub(crate) struct Sent([u64; 2]);
+
+impl Sent {
+    /// Of these bytes. `None` where the order is neither recorded nor followed.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Sent> {
+        let is_told = is_asked() && !explore::is_on();
+        is_told.then(|| Sent([bytes.len() as u64, crc32(0, bytes).into()]))
+    }
+
+    /// `p` has sent it. A replay sends nothing, but it has to be what the recorded run sent.
+    pub(crate) fn by(self, p: &Process) {
+        static SENDS: Native = Native::new("erts_internal", "port_sends", 1);
+        let digest = Heap::detached()
+            .into_message(|heap| heap.tuple(&self.0.map(|number| heap.unsigned(number))));
+        let is_same = is_followed()
+            .then(|| p.takes_same(&SENDS, &digest))
+            .flatten();
+        if is_same == Some(false) {
+            replay::sends_another(p);
+        }
+        if is_recorded() {
+            p.tell_answer(&SENDS, digest.term());
+        }
+    }
+}
+
 /// What another process is to answer `p`, which waits for it in code, if that was recorded; else what it answers is.
 pub(crate) fn awaited(p: &Process, native: &'static Native) -> Option<Message> {
     if !is_asked() || explore::is_on() {

@@ -5,6 +5,7 @@
 //! - [`access`]: accesses to what processes share, which come one after another;
 //! - [`answer`]: what native functions answer from outside of the program;
 //! - [`identity`]: references and unique integers that are the same in every run;
+//! - [`sockets`]: which ports are sockets, whose ends are recorded;
 //! - [`turns`]: steps that wait until the scheduler or the replay lets the process make them;
 //! - [`replay`]: follows the steps of a recorded run;
 //! - [`explore`]: what an explored run keeps beyond its order, for the choice of the next run.
@@ -20,6 +21,7 @@ pub(crate) mod explore;
 pub(in crate::process) mod identity;
 mod mode;
 pub(crate) mod replay;
+pub(crate) mod sockets;
 pub(crate) mod turns;
 
 use std::cell::RefMut;

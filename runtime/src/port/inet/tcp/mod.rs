@@ -17,7 +17,8 @@ use super::control::Opens;
 use super::options::{Active, Settings};
 use super::request::{Answer, Refusal, Request, respond, take_u16, take_u32};
 use super::{
-    Inet, address, deadline, error_atom, messages, options, refuse_in_orders, split_tag, status,
+    Inet, address, deadline, error_atom, messages, options, refuse_in_exploration, split_tag,
+    status,
 };
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
@@ -26,7 +27,6 @@ use crate::sched::timers;
 use crate::sys::chance::clock::monotonic_ns;
 use crate::sys::chance::poll::Interest;
 use crate::sys::socket;
-use crate::sys::stderr::complain;
 use crate::term::{Pid, am};
 use crate::value::iolist::{Bytes, Output as Sent};
 use accept::Accepting;
@@ -96,11 +96,7 @@ impl Tcp {
     /// # Errors
     /// Sockets are refused in this run.
     pub(in crate::port) fn open(has_binary_data: bool) -> Result<Tcp, Error> {
-        refuse_in_orders().inspect_err(|_| {
-            complain!(
-                "beamline: while the order of a run is recorded or given, gen_tcp has sockets of {{inet_backend, socket}} only"
-            );
-        })?;
+        refuse_in_exploration()?;
         Ok(Tcp {
             has_binary_data,
             ..Tcp::with(Settings::default())
@@ -481,6 +477,10 @@ impl Driver for Tcp {
     }
 
     fn has_outputv(&self) -> bool {
+        true
+    }
+
+    fn is_socket(&self) -> bool {
         true
     }
 

@@ -2,7 +2,7 @@
 
 use beamline_orders::{Message, Step as Recorded, SystemMessage, Trace, Value};
 
-use super::{Plan, ReplayState, plan};
+use super::{Plan, ReplayState, plan, ports};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::order::answer::{Native, WRITTEN};
@@ -85,8 +85,14 @@ impl ReplayState {
             let of = self.held.take_answer(plan, due)?;
             return Some(Signal::outside_of(of, content));
         }
-        self.held.drop_outside();
-        Some(Signal::from_outside(content))
+        let Message::SystemMessage(told) = due else {
+            return None;
+        };
+        let signal = ports::signal_of(told, content);
+        if signal.is_from_outside() {
+            self.held.drop_outside();
+        }
+        Some(signal)
     }
 
     /// Whether the message from outside may be taken that is due.
@@ -131,6 +137,14 @@ impl Process {
 }
 
 impl Process {
+    /// Whether the next step of the recorded run is an answer of `native` to it.
+    pub(in crate::process) fn is_given(&self, native: &Native) -> bool {
+        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+            return false;
+        };
+        follows.answer(plan, native).is_some()
+    }
+
     /// Whether something is still to come that came before `native` gave its answer here in the recorded run: `native` is to
     /// be called again then.
     pub(in crate::process) fn hears_before(&self, native: &Native) -> Option<Control<'static>> {
@@ -193,6 +207,16 @@ pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
         None => "a file that it has opened".to_owned(),
     };
     let line = format!("{file} differs from what {name} read in the recorded run");
+    plan.cannot_follow(&[format!("{line}; {}", p.place())]);
+}
+
+/// `p` sends to a socket what differs from the recorded run: it cannot follow.
+pub(in crate::process) fn sends_another(p: &Process) {
+    let Some(plan) = plan() else { return };
+    let name = p.follows().map(|follows| plan.name(follows.cursor.process));
+    let name = name.unwrap_or_default();
+    let line =
+        format!("what {name} sends to a socket differs from what it sent in the recorded run");
     plan.cannot_follow(&[format!("{line}; {}", p.place())]);
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use beamline_orders::{Origin, Step as Recorded, Trace, Value};
 
-use super::{Plan, plan};
+use super::{Plan, plan, ports as sockets};
 use crate::hash::HashSet;
 use crate::process::Process;
 use crate::sched::ptab;
@@ -64,7 +64,7 @@ impl Identities {
     }
 }
 
-/// The numbers of the ports that were opened.
+/// The numbers of the ports that were opened, by processes and by listening sockets.
 fn ports(trace: &Trace) -> impl Iterator<Item = u64> {
     let steps = trace.processes.iter().flat_map(|process| &process.steps);
     steps.filter_map(|step| match step {
@@ -72,6 +72,10 @@ fn ports(trace: &Trace) -> impl Iterator<Item = u64> {
             function,
             value: Value::Integer(number),
         } if &**function == OPEN_PORT => u64::try_from(*number).ok(),
+        Recorded::Content {
+            value: Value::Term(bytes),
+            ..
+        } => sockets::accepted(bytes),
         _ => None,
     })
 }

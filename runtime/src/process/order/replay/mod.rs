@@ -14,6 +14,7 @@ mod held;
 mod identities;
 mod input;
 pub(crate) mod look;
+mod ports;
 mod spent;
 pub(crate) mod start;
 pub(crate) mod stop;
@@ -42,7 +43,9 @@ use crate::process::{Control, Exiting, Process, Signal, exists, order};
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
-pub(in crate::process) use answers::{note_unrecorded_answer, reads_another, records_answers};
+pub(in crate::process) use answers::{
+    note_unrecorded_answer, reads_another, records_answers, sends_another,
+};
 use cursor::{Cursor, ReceiveVerdict};
 use held::Held;
 use identities::Identities;
@@ -524,7 +527,10 @@ impl Process {
                 .follows()
                 .and_then(|mut follows| follows.take_due(plan, traps, &now));
             match due {
-                Some(signal) => self.handle_now(signal)?,
+                Some(mut signal) => {
+                    self.prepare_for(&mut signal);
+                    self.handle_now(signal)?;
+                }
                 None => return Ok(()),
             }
             // A message does so itself where it is delivered; another signal may be the last before the place.
