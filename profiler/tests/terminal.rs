@@ -137,11 +137,11 @@ impl Terminal {
         !modes.local_modes.contains(LocalModes::ICANON)
     }
 
-    /// Is the terminal raw when the program has ended, with this code?
-    fn is_left_raw(mut self, code: i32) -> bool {
+    /// Waits for the program's end, which has this code and leaves the terminal as it was.
+    fn ends(mut self, code: i32) {
         let status = self.child.wait().expect("it was started");
         assert_eq!(status.code(), Some(code));
-        self.is_raw()
+        assert!(!self.is_raw());
     }
 }
 
@@ -167,7 +167,7 @@ fn the_shell_draws_what_it_draws_in_otp() {
     assert!(terminal.is_raw());
     terminal.types("halt(3).\r");
     terminal.wait_for("halt(3).\r\n");
-    assert!(!terminal.is_left_raw(3));
+    terminal.ends(3);
 }
 
 #[test]
@@ -212,6 +212,6 @@ fn a_profile_is_written_behind_the_menu_of_an_interrupt() {
     terminal.wait_for(MENU);
     terminal.types("a\n");
     terminal.wait_for("lists:seq/2");
-    assert!(!terminal.is_left_raw(0));
+    terminal.ends(0);
     assert!(place.file("a.profile").exists());
 }

@@ -3,7 +3,7 @@
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
 //! ◀ `code_memory` `counters` `crash` `environment` `file` `fork` `memory` `signal`
-//! ◀ `socket`
+//! ◀ `socket` `terminal`
 
 pub mod chance;
 pub mod code_memory;
