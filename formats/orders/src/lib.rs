@@ -383,6 +383,13 @@ impl Trace {
         log
     }
 
+    /// Does it tell when messages came? A log does not.
+    #[must_use]
+    pub fn has_deliveries(&self) -> bool {
+        let mut steps = self.processes.iter().flat_map(|process| &process.steps);
+        steps.any(|step| matches!(step, Step::Deliver(_)))
+    }
+
     /// The trace with deliveries before the receives, as late as can be, in each process that has none. What one sender
     /// sent comes in its order, and so does what no process sent.
     #[must_use]

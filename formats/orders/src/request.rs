@@ -47,14 +47,13 @@ impl Request {
         claim(&self.claim)
     }
 
-    /// The trace to follow.
+    /// The trace to follow, as it is in the file: a log has no deliveries.
     ///
     /// # Errors
     /// One line with the file's name.
     pub fn trace(&self) -> Result<Trace, String> {
         let trace = Trace::load(&self.file);
-        let trace = trace.map_err(|error| format!("{}: {error}", self.file.display()))?;
-        Ok(trace.with_deliveries())
+        trace.map_err(|error| format!("{}: {error}", self.file.display()))
     }
 }
 

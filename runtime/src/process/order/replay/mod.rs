@@ -59,6 +59,8 @@ pub(crate) use tries::Tries;
 /// The run that is followed.
 struct Plan {
     trace: Trace,
+    /// The recording tells when messages came, which a log does not.
+    has_deliveries: bool,
     identities: Identities,
     contents: answers::Contents,
     tells_contents: bool,
@@ -213,6 +215,7 @@ impl Plan {
             end: end::End::of(&trace, goes_on || stop.is_some()),
             timers: OnceLock::new(),
             trace,
+            has_deliveries: true,
             goes_on,
             stop,
             indexes: RwLock::default(),

@@ -20,7 +20,11 @@ pub(crate) fn read() -> Result<(), String> {
     }
     let trace = request.trace()?;
     identities::check(&trace).map_err(|error| format!("{}: {error}", request.file.display()))?;
-    let _ = PLAN.set(Plan::new(trace, request.goes_on, request.stop));
+    let plan = Plan {
+        has_deliveries: trace.has_deliveries(),
+        ..Plan::new(trace.with_deliveries(), request.goes_on, request.stop)
+    };
+    let _ = PLAN.set(plan);
     Ok(())
 }
 
