@@ -137,6 +137,13 @@ impl Terminal {
         !modes.local_modes.contains(LocalModes::ICANON)
     }
 
+    /// Waits until the shell reads keys again.
+    fn waits_for_raw(&self) {
+        while !self.is_raw() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits for the program's end, which has this code and leaves the terminal as it was.
     fn ends(mut self, code: i32) {
         let status = self.child.wait().expect("it was started");
@@ -194,10 +201,7 @@ fn a_profile_is_written_behind_the_menu_of_an_interrupt() {
         terminal.wait_for(MENU);
         assert!(!terminal.is_raw());
         terminal.types("c\n");
-        terminal.wait_for("c\r\n");
-    }
-    while !terminal.is_raw() {
-        std::thread::yield_now();
+        terminal.waits_for_raw();
     }
     terminal.types("4.\r");
     terminal.wait_for("\r\n4\r\n3> ");
@@ -205,9 +209,7 @@ fn a_profile_is_written_behind_the_menu_of_an_interrupt() {
     terminal.wait_for(MENU);
     terminal.types("v\n");
     terminal.wait_for("emulator version");
-    while !terminal.is_raw() {
-        std::thread::yield_now();
-    }
+    terminal.waits_for_raw();
     terminal.types("\u{3}");
     terminal.wait_for(MENU);
     terminal.types("a\n");

@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use rustix::io::retry_on_intr;
 
 use super::system::release;
@@ -16,6 +17,9 @@ const MENU: &str = "\n\x1b[JBREAK: (a)bort (A)bort with dump (c)ontinue (p)roc i
     (l)oaded (v)ersion (k)ill (D)b-tables (d)istribution\n";
 
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Held by the thread of a menu until the terminal is raw again.
+static MENUS: Mutex<()> = Mutex::new(());
 
 /// Is the menu open? Then the keys are for it.
 pub(crate) fn is_open() -> bool {
@@ -30,8 +34,12 @@ pub(super) fn open() {
     let shown = std::thread::Builder::new()
         .name("break menu".into())
         .spawn(|| {
-            terminal::with_modes_before(show);
-            IS_OPEN.store(false, Ordering::Release);
+            let _one_at_a_time = MENUS.lock();
+            terminal::with_modes_before(|| {
+                show();
+                // Before the terminal is raw again: whoever sees that it is may press Ctrl-C for another menu.
+                IS_OPEN.store(false, Ordering::Release);
+            });
         });
     if let Err(error) = shown {
         complain!("beamline: there is no thread for the break menu: {error}");
