@@ -9,9 +9,6 @@ macro_rules! numbered {
         pub enum $type { $($(#[doc = $doc])* $name = $number,)* }
 
         impl $type {
-            /// All of them.
-            pub const ALL: &'static [$type] = &[$($type::$name),*];
-
             /// Its number in records and names.
             #[must_use]
             pub fn number(self) -> u64 {

@@ -150,7 +150,7 @@ packets() ->
      {http, <<>>, []}, {http_bin, <<"GET / HTTP/1.1\r\nA: ">>, []}, {httph, <<"A: ">>, []}, {httph_bin, <<"A: ">>, []},
      {4, <<16#ffffffff:32>>, []}, {4, <<16#7fffffff:32>>, [{packet_size, 10000}]}, {2, <<65535:16>>, []},
      {asn1, <<16#30, 16#84, 16#ffffffff:32>>, []}, {asn1, <<16#30, 16#88>>, []}, {cdr, <<"GIOP", 1, 0, 1, 0, 16#ffffffff:32>>, []},
-     {cdr, <<"XXXX">>, []}, {sunrm, <<16#ffffffff:32>>, []}, {fcgi, <<9>>, []}, {tpkt, <<4>>, []}, {tpkt, <<3, 0, 2:16>>, []}].
+     {cdr, <<"none">>, []}, {sunrm, <<16#ffffffff:32>>, []}, {fcgi, <<9>>, []}, {tpkt, <<4>>, []}, {tpkt, <<3, 0, 2:16>>, []}].
 
 endless(Mode, {Packet, Head, Options}) ->
     {C, S} = pair([binary, {active, false}], false, [{packet, Packet} | Options]),

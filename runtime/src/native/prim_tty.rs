@@ -96,6 +96,7 @@ fn tty_init_2<'p>(p: &'p Process, [tty, options]: [Term<'p>; 2]) -> BifResult<'p
             false => am::ok.term(),
         });
     }
+    let was_raw = terminal::is_raw();
     let set = match is_raw {
         true => terminal::make_raw(output),
         false => terminal::restore(),
@@ -104,7 +105,7 @@ fn tty_init_2<'p>(p: &'p Process, [tty, options]: [Term<'p>; 2]) -> BifResult<'p
         let errno = atom(errno::errno_name(errno.raw_os_error()));
         return Ok(error(p, p.tuple(&[atom("tcsetattr"), errno])));
     }
-    if is_raw {
+    if is_raw && !was_raw {
         os::handle_interrupts();
         restore_behind(p);
     }

@@ -54,7 +54,7 @@ pub(crate) use frame::words_at as frame_words;
 pub use node::Counted;
 pub(crate) use permission::{Progress, begun, release, seize, settle};
 pub(crate) use probes::Tracing;
-pub(crate) use record::net::SocketId;
+pub(crate) use record::net::{EXITED, SocketId};
 pub(crate) use session::{EventPattern, New, NoSlot};
 use session::{OnLoad, Shared};
 pub(crate) use spec::{BadSpec, Spec};

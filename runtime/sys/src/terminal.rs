@@ -63,7 +63,7 @@ pub fn is_raw() -> bool {
 
 /// Calls `work` while the terminal has the modes from before it was made raw. Where it is not a terminal any more, `work` is
 /// called all the same.
-pub fn with_modes_before<T>(work: impl FnOnce() -> T) -> T {
+pub fn with_modes_before(work: impl FnOnce()) {
     let set = |modes: fn(&Raw) -> &Termios| {
         if let Some(raw) = &*RAW.lock() {
             // A terminal that has gone has no modes to keep.
@@ -71,7 +71,6 @@ pub fn with_modes_before<T>(work: impl FnOnce() -> T) -> T {
         }
     };
     set(|raw| &raw.before);
-    let done = work();
+    work();
     set(|raw| &raw.now);
-    done
 }

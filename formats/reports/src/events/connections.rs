@@ -8,12 +8,9 @@ use serde::Serialize;
 
 use super::spans::{SocketSpan, Span};
 
-/// How long answers took.
-///
-/// Where a socket was connected by the program, an answer is the peer's: from the last bytes that were sent to the first that came
-/// then. Where it was accepted, it is the program's: from the last bytes that came to the first that were sent then.
+/// How often something was waited for, and how long that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Answers {
+pub struct Times {
     /// How many there were.
     pub count: u64,
     /// How long they took altogether.
@@ -24,7 +21,7 @@ pub struct Answers {
     pub longest_at_ns: u64,
 }
 
-impl Answers {
+impl Times {
     fn add(&mut self, start_ns: u64, ns: u64) {
         if ns >= self.longest_ns {
             (self.longest_ns, self.longest_at_ns) = (ns, start_ns);
@@ -33,7 +30,7 @@ impl Answers {
         self.total_ns = self.total_ns.saturating_add(ns);
     }
 
-    fn merge(&mut self, other: &Answers) {
+    fn merge(&mut self, other: &Times) {
         if other.longest_ns > self.longest_ns {
             (self.longest_ns, self.longest_at_ns) = (other.longest_ns, other.longest_at_ns);
         }
@@ -108,8 +105,10 @@ pub struct Connection {
     pub out_bytes: u64,
     /// By how many sends.
     pub outs: u64,
-    /// The answers.
-    pub answers: Answers,
+    /// The answers. Where the program has connected the socket, they are the peer's: from the last bytes that were sent to the first
+    /// that came then. Where it has accepted it, they are the program's: from the last bytes that came to the first that were sent
+    /// then.
+    pub answers: Times,
     /// How long processes waited for it altogether.
     pub waited_ns: u64,
     /// Who waited for it, the longest first.
@@ -131,28 +130,9 @@ pub struct Peer {
     /// Bytes that were sent to it.
     pub out_bytes: u64,
     /// The answers.
-    pub answers: Answers,
+    pub answers: Times,
     /// How long processes waited for it altogether.
     pub waited_ns: u64,
-}
-
-/// The waits of one process for one thing.
-#[derive(Clone, Copy, Default)]
-struct Waits {
-    times: u64,
-    total_ns: u64,
-    longest_ns: u64,
-    longest_at_ns: u64,
-}
-
-impl Waits {
-    fn add(&mut self, start_ns: u64, ns: u64) {
-        if ns >= self.longest_ns {
-            (self.longest_ns, self.longest_at_ns) = (ns, start_ns);
-        }
-        self.times += 1;
-        self.total_ns = self.total_ns.saturating_add(ns);
-    }
 }
 
 /// What has been seen of a socket.
@@ -171,8 +151,8 @@ struct Seen {
     is_accepted: bool,
     /// When the last bytes went the way that is answered, if no answer has come.
     asked_ns: Option<u64>,
-    answers: Answers,
-    waits: BTreeMap<(Id, SocketWait), Waits>,
+    answers: Times,
+    waits: BTreeMap<(Id, SocketWait), Times>,
 }
 
 impl Seen {
@@ -292,7 +272,7 @@ fn connection(
         process: who.to_string(),
         name: names.process_text(who),
         what: what.text(),
-        times: waits.times,
+        times: waits.count,
         total_ns: waits.total_ns,
         longest_ns: waits.longest_ns,
         longest_at_ns: waits.longest_at_ns,
@@ -423,7 +403,7 @@ mod tests {
         assert_eq!(client.text, "tcp to a:1");
         assert_eq!((client.ins, client.in_bytes), (2, 15));
         assert_eq!((client.outs, client.out_bytes), (2, 11));
-        let answers = Answers {
+        let answers = Times {
             count: 1,
             total_ns: 41,
             longest_ns: 41,

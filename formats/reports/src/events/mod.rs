@@ -25,7 +25,7 @@ mod total;
 
 pub use blocks::{Block, BlockCaller, LIMIT_NS, Unfinished};
 pub use calls::{profile, profile_and_losses};
-pub use connections::{Answers, Connection, Peer, Waited};
+pub use connections::{Connection, Peer, Times, Waited};
 pub use counters::{CounterCost, Counters};
 pub use in_transit::{InTransit, Passing, Sent};
 pub use pass::scan;

@@ -161,7 +161,7 @@ pub(super) fn nif_bind_2<'p>(p: &'p Process, [socket, to]: [Term<'p>; 2]) -> Bif
         socket::bind(fd, &to).map_err(|errno| failed(p, errno))?;
         state
             .id
-            .record_address(SocketEnd::Own, socket::name(fd).ok());
+            .record_address(SocketEnd::Own, || socket::name(fd).ok());
         state.read |= bit::BOUND;
         Ok(am::ok.term())
     };
@@ -176,7 +176,7 @@ pub(super) fn nif_listen_2<'p>(p: &'p Process, [socket, backlog]: [Term<'p>; 2])
         rustix::net::listen(fd, backlog).map_err(|errno| failed(p, errno))?;
         state
             .id
-            .record_address(SocketEnd::Own, socket::name(fd).ok());
+            .record_address(SocketEnd::Own, || socket::name(fd).ok());
         state.read |= bit::LISTENING;
         Ok(am::ok.term())
     };

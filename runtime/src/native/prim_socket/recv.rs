@@ -311,12 +311,11 @@ pub(super) fn nif_recvfrom_4<'p>(
 
 /// The room for data and for control messages, which is the socket's where a call names none.
 fn rooms(state: &State, room: usize, control: usize) -> (usize, usize) {
-    let settings = &state.settings;
-    let or = |n: usize, other| if n == 0 { other } else { n };
-    (
-        or(room, settings.receive_bytes),
-        or(control, settings.receive_control),
-    )
+    let control = match control {
+        0 => state.settings.receive_control,
+        control => control,
+    };
+    (state.room(room), control)
 }
 
 pub(super) fn nif_recvmsg_5<'p>(

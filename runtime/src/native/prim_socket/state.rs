@@ -24,13 +24,10 @@ use crate::sys::chance::poll::{self, Interest, Ready, WatchId};
 use crate::sys::socket;
 use crate::term::compare::eq_exact;
 use crate::term::{Atom, Pid, Term, am};
-use crate::trace::SocketId;
+use crate::trace::{EXITED, SocketId};
 
 /// How recordings have the outcome of a wait that its process gave up.
 const CANCELLED: &str = "cancelled";
-
-/// And of one whose process has ended.
-const EXITED: &str = "exited";
 
 /// What answers tell of the state of a direction: bits of [`State::read`] and [`State::write`].
 pub(super) mod bit {
@@ -218,7 +215,7 @@ impl Socket {
             None => id.record_open(owner, (new.domain, new.kind), None),
         }
         if new.is_connected {
-            id.record_address(SocketEnd::Peer, socket::peer(&new.fd).ok());
+            id.record_address(SocketEnd::Peer, || socket::peer(&new.fd).ok());
         }
         let state = State {
             me: Weak::new(),

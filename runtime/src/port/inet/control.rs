@@ -85,10 +85,10 @@ impl Inet {
         }
         rustix::io::ioctl_fionbio(&socket, true)?;
         let is_connected = kind == libc::SOCK_STREAM && socket::peer(&socket).is_ok();
-        let peer = is_connected.then(|| socket::peer(&socket).ok()).flatten();
         self.begin(port, socket, family, kind);
-        self.id.record_address(SocketEnd::Peer, peer);
         if is_connected {
+            self.id
+                .record_address(SocketEnd::Peer, || socket::peer(self.socket.as_ref()?).ok());
             self.status |= status::ACTIVE;
         }
         Ok(Vec::new())
@@ -195,7 +195,7 @@ impl Inet {
             number => number,
         };
         self.id
-            .record_address(SocketEnd::Own, socket::name(socket).ok());
+            .record_address(SocketEnd::Own, || socket::name(socket).ok());
         Ok(number.unwrap_or(0).to_be_bytes().to_vec())
     }
 

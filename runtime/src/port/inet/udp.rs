@@ -78,7 +78,7 @@ impl Udp {
             inet.status &= !status::ACTIVE;
             return Err(error.into());
         }
-        inet.id.record_address(SocketEnd::Peer, Some(&remote));
+        inet.id.record_address(SocketEnd::Peer, || Some(&remote));
         inet.remote = Some(remote);
         inet.status |= status::ACTIVE;
         Ok(Vec::new())

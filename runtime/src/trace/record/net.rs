@@ -12,6 +12,9 @@ use beamline_formats::ring::{Id, Name, SocketEnd, SocketKind, SocketWait};
 use super::{Recorder, RingEvent, id_of, namer, recorder};
 use crate::term::{Pid, Port};
 
+/// The outcome of a wait whose process has ended.
+pub(crate) const EXITED: &str = "exited";
+
 /// Sockets are recorded.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -109,10 +112,14 @@ impl SocketId {
         });
     }
 
-    /// The socket has got an address.
-    pub(crate) fn record_address(self, end: SocketEnd, address: Option<impl Display>) {
+    /// The socket has got an address, which is asked for only where it is recorded.
+    pub(crate) fn record_address<A: Display>(
+        self,
+        end: SocketEnd,
+        address: impl FnOnce() -> Option<A>,
+    ) {
         self.name(|recorder, id| {
-            if let Some(address) = address {
+            if let Some(address) = address() {
                 let text = &address.to_string();
                 recorder.ring.name(Name::Address { id, end, text });
             }
@@ -121,7 +128,7 @@ impl SocketId {
 
     /// `by` connects the socket to `peer`.
     pub(crate) fn record_connect(self, by: Pid, peer: impl Display) {
-        self.record_address(SocketEnd::Peer, Some(peer));
+        self.record_address(SocketEnd::Peer, || Some(peer));
         self.record(Some(by), |socket| RingEvent::NetConnect { socket });
     }
 

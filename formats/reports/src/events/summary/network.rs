@@ -7,7 +7,7 @@ use beamline_formats::profile::View;
 
 use super::Summary;
 use super::shown::{write_columns, write_more};
-use crate::events::connections::{Answers, Connection};
+use crate::events::connections::{Connection, Times};
 
 /// Rows of a table where no other number is asked for.
 const ROWS: usize = 15;
@@ -25,7 +25,7 @@ fn shown<'r, Row>(rows: &'r [Row], view: &View) -> &'r [Row] {
 }
 
 /// How many answers there were, how long they took on average and at most; dashes where there were none.
-fn answers(of: &Answers) -> [String; 3] {
+fn answers(of: &Times) -> [String; 3] {
     match of.count {
         0 => ["-", "-", "-"].map(str::to_owned),
         count => [thousands(count), time(of.mean_ns()), time(of.longest_ns)],

@@ -14,6 +14,7 @@ use crate::process::refs::RefNumbers;
 use crate::sys::chance::poll::Interest;
 use crate::sys::socket::{self, Address, Socket};
 use crate::term::{Atom, Pid, Port, am};
+use crate::trace::EXITED;
 
 /// A process that waits for a connection.
 #[derive(Clone, Copy, Debug)]
@@ -66,14 +67,14 @@ impl Tcp {
             status: status::OPEN | status::ACTIVE,
             family: self.inet.family,
             kind: self.inet.kind,
-            remote: peer.clone(),
+            remote: peer,
             ..tcp.inet
         };
         let id = tcp.inet.id;
+        id.record_address(SocketEnd::Peer, || tcp.inet.remote.as_ref());
         let accepted = port.create(owner, Box::new(tcp))?;
         let kind = (self.inet.family, self.inet.kind);
         id.record_accept(owner, kind, Some(accepted), self.inet.id);
-        id.record_address(SocketEnd::Peer, peer);
         Some(accepted)
     }
 
@@ -152,7 +153,7 @@ impl Tcp {
             self.forget(port, &waiting);
             match tells {
                 Some(reason) => self.fail_accept(port, &waiting, reason),
-                None => waiting.record_end(self.inet.id, "exited"),
+                None => waiting.record_end(self.inet.id, EXITED),
             }
             self.set_accepting(port);
         }

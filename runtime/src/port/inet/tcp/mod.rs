@@ -204,7 +204,7 @@ impl Tcp {
         // One that was not bound has its address now.
         self.inet
             .id
-            .record_address(SocketEnd::Own, socket::name(socket).ok());
+            .record_address(SocketEnd::Own, || socket::name(socket).ok());
         self.inet.status = status::OPEN | status::LISTEN;
         Ok(Vec::new())
     }
