@@ -14,7 +14,7 @@ use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
     ci, defaults, disasm, doctor, env, explore, export, flamegraph, histogram, html, manual, races,
-    record, replay, report, sample, top, trace,
+    record, replay, report, sample, spans, top, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -123,6 +123,10 @@ enum Verb {
         override_usage = "beamline histogram [OPTIONS] FILE... [PATTERN]"
     )]
     Histogram(histogram::Arguments),
+    /// Print how long each call of a function took in a recording, or each way from one function to another, and what was done
+    /// in them.
+    #[command(after_help = spans::EXAMPLES)]
+    Spans(spans::Arguments),
     /// Run workloads, compare their counts with a baseline, and fail on a regression.
     Ci(ci::Arguments),
     /// Write a recording as one HTML page: report, flame graph, timeline, messages and histograms.
@@ -289,6 +293,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Diff(args) => flamegraph::diff(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Histogram(args) => histogram::run(&args),
+        Verb::Spans(args) => spans::run(&args),
         Verb::Ci(args) => ci::run(&args),
         Verb::Html(args) => html::run(&args),
         Verb::Completions(args) => manual::completions(&args, Cli::command()),

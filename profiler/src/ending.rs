@@ -34,7 +34,7 @@ pub(crate) fn tell(file: &Path) -> u64 {
 }
 
 /// A file's name as a shell takes it.
-fn quoted(file: &Path) -> String {
+pub(crate) fn quoted(file: &Path) -> String {
     let text = file.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
     match !text.starts_with('-') && text.chars().all(is_plain) {

@@ -36,6 +36,7 @@ mod replay;
 pub mod report;
 mod sample;
 mod samples;
+mod spans;
 mod top;
 mod trace;
 mod units;

@@ -161,8 +161,9 @@ const EITHER: [&str; 10] = [
 ];
 
 /// Each command that reads recordings.
-const RECORDING: [&str; 3] = [
+const RECORDING: [&str; 4] = [
     "histogram FILE --svg out",
+    "spans FILE --from m",
     "histogram a.ring FILE --svg out",
     "html FILE -o out",
 ];

@@ -54,6 +54,42 @@ fn histograms_are_made_of_recordings() {
 }
 
 #[test]
+fn every_call_of_a_function_is_found() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    record(&place, MOST, "a.ring");
+    let spans = ["spans", "a.ring", "--from", "work:fib/1"];
+    let json = place.printed(&[&spans[..], &["--json"]].concat());
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let functions = json["functions"].as_array().expect("a list");
+    let fib = functions.iter().find(|row| row["function"] == "work:fib/1");
+    assert_eq!(fib.expect("it was called")["calls"], 1973 + 177, "{json}");
+    assert_eq!(json["times"]["count"], 2, "calls of itself belong to it");
+    let slowest = json["slowest"].as_array().expect("a list");
+    let taken = slowest.iter().map(|row| row["time_ns"].as_u64());
+    let taken: Option<u64> = taken.sum();
+    let done = functions
+        .iter()
+        .flat_map(|row| [&row["run_ns"], &row["wait_ns"]]);
+    let done: Option<u64> = done.map(Value::as_u64).sum();
+    assert_eq!(taken, done, "{json}");
+    let one = place.printed(&[&spans[..], &["--nth", "slowest"]].concat());
+    let export = one.lines().last().expect("a command").trim();
+    let export: Vec<&str> = export.split(' ').skip(1).collect();
+    let export: Vec<&str> = export.iter().map(|word| word.trim_matches('\'')).collect();
+    assert_eq!(export[0], "export", "{one}");
+    assert!(place.run(&export).status.success(), "{one}");
+    assert!(place.file("span.perfetto-trace").exists());
+    let output = place.run(&["spans", "a.ring", "--from", "work:fibb/1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors(&output).contains("similar: work:fib/1"),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn recordings_are_written_for_other_programs() {
     let Some(place) = Place::new(WORK) else {
         return;

@@ -1,5 +1,7 @@
 //! The functions or processes that a user chooses for a report.
 
+use std::fmt;
+
 use beamline_formats::profile::{ParsePatternError, Pattern};
 use beamline_formats::ring::{Id, NameId, Names};
 
@@ -18,6 +20,12 @@ impl From<&str> for Choice {
             text: text.to_owned(),
             pattern: text.parse(),
         }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

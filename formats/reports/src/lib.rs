@@ -7,6 +7,7 @@
 //! * [`flamegraph`]: folded stacks, the pictures drawn from them, and the difference between two profiles;
 //! * [`export`]: recordings and profiles for other programs;
 //! * [`histogram`]: how long single things took;
+//! * [`occurrences`]: every call of a function, or every way from one to another: how long each took, and what was done in it;
 //! * [`html`]: a recording as one page for a browser;
 //! * [`choice`]: the functions or processes that a user chooses for a report;
 //! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
@@ -16,7 +17,7 @@
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `rank` `sums` ◀ `events` `json` `table` ◀ `choice` ◀ `flamegraph` `histogram` ◀ `export` `gate` `html` ◀ `fuzz`
+//! `rank` `sums` ◀ `events` `json` `table` ◀ `choice` ◀ `flamegraph` `histogram` ◀ `occurrences` `export` `gate` `html` ◀ `fuzz`
 
 pub mod choice;
 pub mod events;
@@ -27,6 +28,7 @@ pub mod gate;
 pub mod histogram;
 pub mod html;
 pub mod json;
+pub mod occurrences;
 mod rank;
 mod sums;
 pub mod table;

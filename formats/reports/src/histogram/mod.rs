@@ -236,6 +236,10 @@ impl Values {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.min > self.max
+    }
+
     fn merge(&mut self, other: &Values) {
         if let Some(many) = &other.many {
             let mut sum = self.histogram();
@@ -298,7 +302,7 @@ impl Row {
         clippy::cast_precision_loss,
         reason = "a sum of three digits"
     )]
-    fn of(name: &str, values: &Values) -> Row {
+    pub(crate) fn of(name: &str, values: &Values) -> Row {
         let histogram = values.histogram();
         let at = |quantile| histogram.value_at_quantile(quantile);
         let (min, max) = (values.min.min(values.max), values.max);
