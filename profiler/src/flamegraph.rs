@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use beamline_formats::profile::{Pattern, Profile};
 use beamline_formats::ring::Losses;
 use beamline_reports::choice::Choice;
-use beamline_reports::events::{Sampled, profile_and_losses};
+use beamline_reports::events::{MEANWHILE_NEEDS, Sampled, meanwhile, profile_and_losses};
 use beamline_reports::flamegraph::{
     self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
 };
@@ -21,6 +21,9 @@ EXAMPLES:
   Draw where the time of a recording went, and where processes waited:
     beamline flamegraph run.ring -o time.svg
     beamline flamegraph run.ring --width wait --by name -o wait.svg
+  Draw what the servers did while their callers waited (needs a recording with messages):
+    beamline record --events calls,returns,messages,processes,scheduling,gc -o run.stream -- mix test
+    beamline flamegraph run.stream --meanwhile -o waits.svg
   Draw which call paths allocate (needs a recording with words):
     beamline record --stream --events words,processes,gc -o run.stream -- mix test
     beamline flamegraph run.stream --width words -o words.svg
@@ -97,6 +100,10 @@ pub(crate) struct Arguments {
     /// Draw a flame chart: the calls of a recording in order of time, one process beside the other.
     #[arg(long)]
     chart: bool,
+    /// Draw the time of waiting, and above each function that waited what the process did whose message ended the wait, up to
+    /// when it sent that message. Needs a recording with messages.
+    #[arg(long, conflicts_with_all = ["chart", "width"])]
+    meanwhile: bool,
     /// Write the flame graph to this file.
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
@@ -155,6 +162,18 @@ fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
     Ok((profile, Some(losses), None))
 }
 
+/// Reads the call paths of waiting, with what others did meanwhile.
+fn opened(path: &Path) -> Result<Read, String> {
+    let what = "a flame graph of what others did meanwhile";
+    let recording = input::recording(path, what)?;
+    let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    if let Some(line) = recording.lacks(what, &MEANWHILE_NEEDS) {
+        return Err(fail(&line));
+    }
+    let (profile, losses) = meanwhile(&recording).map_err(|e| fail(&e))?;
+    Ok((profile, Some(losses), None))
+}
+
 /// Call paths, what is missing in them, and of samples what they are.
 type Read = (Profile, Option<Losses>, Option<String>);
 
@@ -182,8 +201,15 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     if args.chart {
         return chart(args);
     }
-    let (profile, losses, samples) = profile(&args.file, args.shape.width)?;
-    let shape = args.shape.shape(report::width(&profile));
+    let (profile, losses, samples) = match args.meanwhile {
+        true => opened(&args.file)?,
+        false => profile(&args.file, args.shape.width)?,
+    };
+    let width = match args.meanwhile {
+        true => Width::Wait,
+        false => report::width(&profile),
+    };
+    let shape = args.shape.shape(width);
     let mut drawing = drawing(&args.shape, &profile, losses.as_ref(), shape, None)?;
     report::of_samples(&mut drawing, samples.as_deref());
     report::write(&args.output, |out| {

@@ -89,6 +89,71 @@ fn every_call_of_a_function_is_found() {
     );
 }
 
+/// `slow/1` answers calls, each after `work/1`.
+const SERVER: &str = "\
+-module(server).
+-behaviour(gen_server).
+-export([main/1, init/1, handle_call/3, handle_cast/2, work/1]).
+main(_) ->
+    {ok, Pid} = gen_server:start_link({local, slow}, ?MODULE, [], []),
+    [gen_server:call(Pid, {work, 200000}) || _ <- lists:seq(1, 5)].
+init([]) -> {ok, 0}.
+handle_call({work, N}, _, S) -> {reply, work(N), S}.
+handle_cast(_, S) -> {noreply, S}.
+work(0) -> ok;
+work(N) -> work(N - 1).
+";
+
+/// The sum of the widths of all frames whose title begins so, in microseconds.
+fn width_of(svg: &str, name: &str) -> u64 {
+    let titles = svg.split("<title>").skip(1);
+    let titles = titles.filter_map(|title| title.strip_prefix(name)?.strip_prefix(" ("));
+    let widths = titles.filter_map(|rest| rest.split(' ').next());
+    let widths = widths.filter_map(|text| text.replace(',', "").parse::<u64>().ok());
+    widths.sum()
+}
+
+#[test]
+fn a_wait_shows_what_the_server_did() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    place.write("server.erl", SERVER);
+    let record = [
+        "record",
+        "--events",
+        MOST,
+        "-o",
+        "s.stream",
+        "--",
+        "server.erl",
+    ];
+    assert!(place.run(&record).status.success());
+    let draw = ["flamegraph", "s.stream", "--only", "server:main/1"];
+    place.printed(&[&draw[..], &["--width", "wait", "-o", "plain.svg"]].concat());
+    place.printed(&[&draw[..], &["--meanwhile", "-o", "opened.svg"]].concat());
+    let read = |name| fs::read_to_string(place.file(name)).expect("it was drawn");
+    let (plain, opened) = (read("plain.svg"), read("opened.svg"));
+    assert_eq!(width_of(&plain, "server:work/1"), 0);
+    assert_eq!(width_of(&plain, "all"), width_of(&opened, "all"));
+    let meanwhile = width_of(&opened, "(meanwhile in slow)");
+    let worked = width_of(&opened, "server:work/1");
+    // The server does little else.
+    assert!(worked > 0 && worked <= meanwhile, "{worked} of {meanwhile}");
+    for wrong in ["--chart", "--width=wait"] {
+        let output = place.run(&[&draw[..], &["--meanwhile", wrong, "-o", "x.svg"]].concat());
+        assert!(
+            errors(&output).contains("cannot be used with"),
+            "{output:?}"
+        );
+    }
+    let few = ["record", "-o", "few.stream", "--", "server.erl"];
+    assert!(place.run(&few).status.success());
+    let output = place.run(&["flamegraph", "few.stream", "--meanwhile", "-o", "x.svg"]);
+    let needs = "the recording has no messages: record with --events";
+    assert!(errors(&output).contains(needs), "{output:?}");
+}
+
 #[test]
 fn recordings_are_written_for_other_programs() {
     let Some(place) = Place::new(WORK) else {

@@ -18,6 +18,8 @@ pub struct Sent {
     pub at_ns: u64,
     /// The number of messages sent before it, plus 1.
     pub number: u64,
+    /// The process or port that sent it.
+    pub from: Id,
 }
 
 /// What a record tells of a message.
@@ -60,7 +62,7 @@ impl InTransit {
     /// seen.
     pub fn add(&mut self, record: &Record<'_>) -> Option<Passing> {
         match record.event {
-            Event::Send { to, text } => Some(Passing::Begins(self.send(to, text, record.time_ns))),
+            Event::Send { to, text } => Some(Passing::Begins(self.send(record, to, text))),
             Event::Receive { text } => self.receive(record.subject, text).map(Passing::Ends),
             Event::Register { name } => {
                 self.registered.insert(name, record.subject);
@@ -70,14 +72,18 @@ impl InTransit {
         }
     }
 
-    fn send(&mut self, to: Id, text: &str, at_ns: u64) -> Sent {
+    fn send(&mut self, record: &Record<'_>, to: Id, text: &str) -> Sent {
         let to = match to {
             Id::Name(name) => self.registered.get(&name).copied().unwrap_or(to),
             to => to,
         };
         self.number += 1;
         let (key, number) = (key(to, text), self.number);
-        let sent = Sent { at_ns, number };
+        let sent = Sent {
+            at_ns: record.time_ns,
+            number,
+            from: record.subject,
+        };
         self.sent.entry(key).or_default().push_back(sent);
         self.order.push_back((key, number));
         if self.order.len() > MOST

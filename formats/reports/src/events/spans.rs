@@ -12,6 +12,9 @@ use super::pass::scan;
 use crate::events::in_transit::{InTransit, Passing};
 use crate::events::stacks::{Activation, Stacks, Step};
 
+/// Reductions of a time slice; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
+pub(crate) const SLICE_REDUCTIONS: u64 = 4000;
+
 /// A time slice in which a process or a port runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {

@@ -8,6 +8,7 @@ use beamline_formats::profile::{self, Native, Node, Pattern, Profile, WAITS_FOR_
 
 use super::{By, Shape, Width};
 use crate::choice::Choice;
+use crate::events::MEANWHILE;
 
 /// The frame of a function. That of a module does not hide its native code, which has one of its own.
 pub(super) fn function_frame(
@@ -33,6 +34,8 @@ pub(super) struct Function {
     is_first: bool,
     /// Paths end here.
     is_last: bool,
+    /// What is above it is of another process.
+    is_meanwhile: bool,
 }
 
 impl Function {
@@ -46,6 +49,7 @@ impl Function {
                 .hide_below
                 .iter()
                 .any(|pattern| pattern.matches(module, name, arity)),
+            is_meanwhile: module.is_empty() && name.starts_with(MEANWHILE),
         }
     }
 }
@@ -57,6 +61,7 @@ impl Function {
             frame: WAITS_FOR_DIRTY.to_owned(),
             is_first: false,
             is_last: false,
+            is_meanwhile: false,
         }
     }
 
@@ -66,6 +71,7 @@ impl Function {
             frame: profile::Function::cut_at(frames).to_string(),
             is_first: false,
             is_last: false,
+            is_meanwhile: false,
         }
     }
 }
@@ -110,6 +116,9 @@ pub(super) fn stack<'a>(
     let mut is_in = process.is_meant;
     for function in path {
         is_in |= function.is_first;
+        if !is_in && function.is_meanwhile {
+            return None;
+        }
         if !is_in {
             continue;
         }

@@ -7,10 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{By, Histograms, Of, Request, Values};
 use crate::choice::Choice;
-use crate::events::{Activation, Passing, Span, Spans, Step, follow};
-
-/// Reductions of a time slice; source: `CONTEXT_REDS` of OTP's `erl_vm.h`.
-const SLICE_REDUCTIONS: u64 = 4000;
+use crate::events::{Activation, Passing, SLICE_REDUCTIONS, Span, Spans, Step, follow};
 
 /// The process or function that a value is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
