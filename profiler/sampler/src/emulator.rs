@@ -186,6 +186,29 @@ impl Emulator {
         erts.map_or_else(String::new, |version| format!("erts {version}"))
     }
 
+    /// Bits of a place in its table of processes: those that `+P` asks for, or the default of its version.
+    #[must_use]
+    pub fn table_bits(&self) -> u32 {
+        let own = self.command.iter().skip(1);
+        let own: Vec<&str> = own
+            .take_while(|argument| *argument != "--")
+            .map(String::as_str)
+            .collect();
+        let set = own.iter().enumerate().filter_map(|(at, argument)| {
+            let behind = argument.strip_prefix("-P")?;
+            let text = match behind {
+                "" => own.get(at + 1)?,
+                text => text,
+            };
+            // `legacy` is no number, and leaves the default.
+            text.parse::<u32>().ok()
+        });
+        match set.last() {
+            Some(places) => places.max(2).next_power_of_two().ilog2(),
+            None => default_table_bits(&self.version()),
+        }
+    }
+
     /// The writable data of its program, in which the list of machine code is.
     ///
     /// # Errors
@@ -244,6 +267,20 @@ fn texts(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let texts = text.strip_suffix('\0').unwrap_or(&text).split('\0');
     texts.map(str::to_owned).collect()
+}
+
+/// The default of a version such as `29.1.1` or `erts 17.1`: OTP 27, of which that is ERTS 15.0, has raised it. Of an emulator
+/// whose version is not known it is taken as that of later ones.
+fn default_table_bits(version: &str) -> u32 {
+    let (number, raised) = match version.strip_prefix("erts ") {
+        Some(number) => (number, 15),
+        None => (version, 27),
+    };
+    let major = number.split('.').next();
+    match major.and_then(|major| major.parse::<u32>().ok()) {
+        Some(major) if major < raised => 18,
+        _ => 20,
+    }
 }
 
 fn option_of<'c>(command: &'c [String], option: &str) -> Option<&'c str> {
@@ -336,6 +373,36 @@ mod tests {
         ] {
             let thread = Thread::of(7, name);
             assert_eq!((thread.kind, thread.number), (kind, number), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_processes_is_that_of_the_options_or_of_the_version() {
+        for (own, bits) in [
+            (&["-P", "5000"][..], 13),
+            (&["-P4096"], 12),
+            (&["-P", "legacy", "-P", "1024"], 10),
+            (&["-K", "true", "-P", "134217727"], 27),
+        ] {
+            let words = [&["beam.smp"], own, &["--", "-P", "7"]].concat();
+            let emulator = Emulator {
+                pid: 0,
+                program: PathBuf::new(),
+                command: words.into_iter().map(str::to_owned).collect(),
+                name: None,
+            };
+            assert_eq!(emulator.table_bits(), bits, "{own:?}");
+        }
+        for (version, bits) in [
+            ("25.3", 18),
+            ("26.2.5", 18),
+            ("erts 14.2", 18),
+            ("27.0", 20),
+            ("29.1.1", 20),
+            ("erts 17.1", 20),
+            ("", 20),
+        ] {
+            assert_eq!(default_table_bits(version), bits, "{version}");
         }
     }
 

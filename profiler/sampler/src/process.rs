@@ -25,26 +25,49 @@ const PID_BITS: u32 = 4;
 const ATOM_TAG: u64 = 0xb;
 const ATOM_MASK: u64 = 0x3f;
 
-/// A pid as ERTS has it in a term: its number and its serial.
+/// A pid: the two numbers that Erlang writes, `<0.N.S>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Pid(u64);
+pub struct Pid {
+    number: u64,
+    serial: u64,
+}
+
+/// Of a number, the bits that are in the place in the table within a line of the processor's cache: eight places fill one.
+const IN_LINE_BITS: u32 = 3;
 
 impl Pid {
-    fn of(word: u64) -> Option<Pid> {
-        let is_pid = word & 0xf == PID_TAG && word >> PID_BITS != 0;
-        is_pid.then_some(Pid(word))
+    /// The pid of a term, in an emulator whose table of processes has 2 to the power of `table_bits` places.
+    ///
+    /// Up to OTP 25 the numbers are the upper half of the word, 15 bits and the rest, and the lower half is a place in the table.
+    /// Since then the lowest bits are the place, and the others those of the numbers, 28 bits and the rest; so the upper half is
+    /// empty until a node has had thousands of millions of processes. Numbers that follow each other have places in different
+    /// lines of the cache. Source: `erts_ptab_pixdata2data`.
+    fn of(word: u64, table_bits: u32) -> Option<Pid> {
+        if word & 0xf != PID_TAG || word >> PID_BITS == 0 {
+            return None;
+        }
+        let upper = word >> 32;
+        if upper != 0 {
+            return Some(Pid {
+                number: upper & 0x7fff,
+                serial: upper >> 15,
+            });
+        }
+        let word = word >> PID_BITS;
+        let table = (1 << table_bits) - 1;
+        let lines_bits = table_bits.saturating_sub(IN_LINE_BITS);
+        let (line, in_line) = (word >> IN_LINE_BITS, word & ((1 << IN_LINE_BITS) - 1));
+        let data = word & !table | line & ((1 << lines_bits) - 1) | in_line << lines_bits;
+        Some(Pid {
+            number: data & 0xfff_ffff,
+            serial: data >> 28,
+        })
     }
 
-    /// The two numbers that Erlang writes: `<0.N.S>`. Up to OTP 25 they are the upper half of the word, 15 bits and the rest, and
-    /// the lower half is a place in a table. Since then they are 28 bits and the rest, so that the upper half is empty until a
-    /// node has had thousands of millions of processes.
+    /// The two numbers that Erlang writes.
     #[must_use]
     pub fn numbers(self) -> (u64, u64) {
-        let upper = self.0 >> 32;
-        match upper {
-            0 => (self.0 >> PID_BITS & 0xfff_ffff, 0),
-            _ => (upper & 0x7fff, upper >> 15),
-        }
+        (self.number, self.serial)
     }
 }
 
@@ -102,7 +125,8 @@ impl Layout {
     /// The layout that a structure has by its shape.
     #[must_use]
     pub fn of(words: &[u64]) -> Option<Layout> {
-        Pid::of(*words.first()?)?;
+        // Any table: it is a pid, or not.
+        Pid::of(*words.first()?, 0)?;
         let pairs = |from: usize| from..words.len().saturating_sub(1);
         let is_row = |row: &[u64]| {
             row.iter().all(|word| is_address(*word))
@@ -135,8 +159,8 @@ impl Layout {
     }
 
     /// Reads a structure, if the words fit this layout.
-    fn read(&self, at: u64, words: &[u64]) -> Option<Structure> {
-        let pid = Pid::of(*words.first()?)?;
+    fn read(&self, at: u64, words: &[u64], table_bits: u32) -> Option<Structure> {
+        let pid = Pid::of(*words.first()?, table_bits)?;
         let word = |at: usize| words.get(at).copied();
         let (htop, stop) = (word(self.htop)?, word(self.htop + 1)?);
         let (heap, hend) = (word(self.heap)?, word(self.heap + 1)?);
@@ -161,8 +185,10 @@ impl Layout {
 const SURE: u32 = 3;
 
 /// Reads structures of processes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Processes {
+    /// Bits of a place in the emulator's table of processes.
+    table_bits: u32,
     layout: Option<(Layout, u32)>,
     /// Texts of atoms, as far as code tells them.
     atoms: FxHashMap<u64, Arc<str>>,
@@ -174,6 +200,17 @@ pub struct Processes {
 const SEEN_MAX: usize = 1 << 16;
 
 impl Processes {
+    /// Of an emulator whose table of processes has 2 to the power of `table_bits` places.
+    #[must_use]
+    pub fn new(table_bits: u32) -> Processes {
+        Processes {
+            table_bits,
+            layout: None,
+            atoms: FxHashMap::default(),
+            seen: FxHashSet::default(),
+        }
+    }
+
     /// Reads the structure at an address; `None` when there is none.
     pub fn at(&mut self, memory: &impl Memory, at: u64) -> Option<Structure> {
         if !is_address(at) {
@@ -195,12 +232,12 @@ impl Processes {
     fn read(&mut self, memory: &impl Memory, at: u64) -> Option<Structure> {
         let words = memory.words::<WORDS>(at)?;
         match self.layout {
-            Some((layout, seen)) if seen >= SURE => layout.read(at, &words),
+            Some((layout, seen)) if seen >= SURE => layout.read(at, &words, self.table_bits),
             known => {
                 let layout = Layout::of(&words)?;
                 let seen = known.filter(|(known, _)| *known == layout);
                 self.layout = Some((layout, 1 + seen.map_or(0, |(_, seen)| seen)));
-                layout.read(at, &words)
+                layout.read(at, &words, self.table_bits)
             }
         }
     }
@@ -306,14 +343,22 @@ mod tests {
 
     #[test]
     fn pids_are_read_as_their_version_has_them() {
-        for (word, numbers) in [
-            (0x503, Some((80, 0))),
-            (72 << 32 | 0x93, Some((72, 0))),
-            (((3 << 15) | 5) << 32 | 0x13, Some((5, 3))),
-            (0x50b, None),
-            (3, None),
+        for (word, table_bits, numbers) in [
+            // OTP 29 on x86-64, with its default, with +P 5000, and the last place of a line.
+            (0x503, 20, Some((10, 0))),
+            (712 << 4 | 3, 20, Some((89, 0))),
+            (80 << 4 | 3, 13, Some((10, 0))),
+            (7 << 4 | 3, 13, Some((7 << 10, 0))),
+            // A number above those of the table's places.
+            ((1 << 20 | 712) << 4 | 3, 20, Some((1 << 20 | 89, 0))),
+            // OTP 25.
+            (72 << 32 | 0x93, 18, Some((72, 0))),
+            (((3 << 15) | 5) << 32 | 0x13, 18, Some((5, 3))),
+            (0x50b, 20, None),
+            (3, 20, None),
         ] {
-            assert_eq!(Pid::of(word).map(Pid::numbers), numbers, "{word:x}");
+            let pid = Pid::of(word, table_bits);
+            assert_eq!(pid.map(Pid::numbers), numbers, "{word:x}");
         }
     }
 }

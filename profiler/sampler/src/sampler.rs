@@ -66,7 +66,7 @@ impl Target {
         let list = find_list(&memory, &data).ok_or(Refusal::NoList(pid))?;
         let code = Code::read(&memory, list).map_err(|damage| Refusal::Damaged(pid, damage))?;
         let maps = mappings(pid).map_err(|e| Refusal::of(pid, "see the memory", e))?;
-        let mut processes = Processes::default();
+        let mut processes = Processes::new(emulator.table_bits());
         processes.learn(&memory, &code);
         Ok(Target {
             libraries: Libraries::of(maps, PathBuf::from(format!("/proc/{pid}/root"))),

@@ -2,6 +2,7 @@
 //! starts it, such as `chroot DIR erl`; otherwise it is the `erl` of the path.
 
 use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use beamline_needs::{Need, skipped};
@@ -45,6 +46,11 @@ fn node(name: &str) -> Option<Node> {
 }
 
 fn node_of(name: &str, eval: &str) -> Option<Node> {
+    node_with(name, &[], eval, Stdio::null())
+}
+
+/// Starts a node with these options.
+fn node_with(name: &str, options: &[&str], eval: &str, output: Stdio) -> Option<Node> {
     if Event::open(std::os::unix::process::parent_id(), 1_000_000_000).is_err() {
         skipped(Need::Events, "there are no performance events here");
         return None;
@@ -54,9 +60,10 @@ fn node_of(name: &str, eval: &str) -> Option<Node> {
     let program = words.next()?;
     let child = Command::new(program)
         .args(words)
+        .args(options)
         .args(["-noshell", "-sname", name, "-eval", eval])
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(output)
         .spawn();
     match child {
         Ok(child) => Some(Node(child)),
@@ -200,6 +207,50 @@ fn shares_are_those_of_the_program() {
 fn shares_are_the_same_of_threads_that_are_stopped() {
     if let Some(seen) = assert_shares("beamline_stops", How::Stops) {
         assert!(seen.looks >= u64::from(seen.samples) && seen.stopped_ns > 0);
+    }
+}
+
+/// A program that says its pid, and is one of many processes.
+const SAYS_ITS_PID: &str = "[spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 1000)], \
+spawn(fun() -> io:format(\"~p~n\", [self()]), F = fun(F) -> lists:seq(1, 100), F(F) end, F(F) end), \
+receive stop -> ok end.";
+
+#[test]
+fn processes_have_the_pids_that_they_have_in_the_node() {
+    for (at, options) in [&[][..], &["+P", "5000"]].into_iter().enumerate() {
+        let name = format!("beamline_pids_{at}");
+        let Some(mut node) = node_with(&name, options, SAYS_ITS_PID, Stdio::piped()) else {
+            return;
+        };
+        let output = node.0.stdout.take().expect("it is piped");
+        let mut said = String::new();
+        let read = BufReader::new(output).read_line(&mut said);
+        if read.expect("it is text") == 0 {
+            skipped(Need::Emulator, "the erl of the path starts no emulator");
+            return;
+        }
+        let Some(target) = target_when(&mut node, |_| true) else {
+            return;
+        };
+        let sampler = Sampler::start(target, Threads::Normal, Some(How::Events), |_| 997);
+        let mut sampler = sampler.expect("this user may");
+        let (samples, mut pids) = (std::cell::Cell::new(0), HashMap::new());
+        let ran = sampler.run(
+            || samples.get() < 100,
+            |told| {
+                if let Told::Sample { look, .. } = told
+                    && let Some(pid) = look.pid()
+                {
+                    samples.set(samples.get() + 1);
+                    let (number, serial) = pid.numbers();
+                    *pids.entry(format!("<0.{number}.{serial}>")).or_insert(0) += 1;
+                }
+                Ok::<(), std::io::Error>(())
+            },
+        );
+        ran.expect("it goes on");
+        let of = pids.get(said.trim()).copied().unwrap_or(0);
+        assert!(of > 50, "{said} {options:?} {pids:?}");
     }
 }
 

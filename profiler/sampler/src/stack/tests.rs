@@ -18,7 +18,7 @@ const IN_MAP: u64 = CODE + 8;
 
 /// The structure of a process whose stack begins at `stop`.
 fn structure(stop: u64) -> Vec<u64> {
-    let mut all = vec![3 << 4 | 3, 1, 0, HEAP, stop, 0, 0];
+    let mut all = vec![3 << 7 | 3, 1, 0, HEAP, stop, 0, 0];
     all.extend([0; 6]);
     all.extend([HEAP, HEND, 0, 32]);
     all.extend([0; 10]);
@@ -43,7 +43,7 @@ fn look(memory: &Made, registers: Registers, stack: &[u64], is_cut: bool) -> Loo
     let mut known = Known {
         memory,
         code: &code,
-        processes: &mut Processes::default(),
+        processes: &mut Processes::new(20),
         libraries: &mut Libraries::of(Vec::new(), PathBuf::new()),
     };
     let moment = Moment {
