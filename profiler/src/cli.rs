@@ -205,7 +205,7 @@ struct OutputArgs {
     /// Sort the table by module, function, calls, measurement (or time, words), per_call, percent, or total (the measurement
     /// with that of all callees). The largest row comes last, where a terminal shows it. With :desc, it comes first [default:
     /// percent; total where --scope leaves functions out; a recording has its functions as this table only with --sort or
-    /// --by].
+    /// --by; samples have one order].
     #[arg(long, value_name = "COLUMN[:asc|:desc]")]
     sort: Option<Sort>,
     /// Print one table for all processes, or a table for each process or kind of process [default: total].

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::profile::{Pattern, Profile};
+use beamline_formats::profile::{Pattern, Profile, View};
 use beamline_formats::ring::Losses;
 use beamline_reports::choice::Choice;
-use beamline_reports::events::{MEANWHILE_NEEDS, Sampled, meanwhile, profile_and_losses};
+use beamline_reports::events::{Changes, MEANWHILE_NEEDS, Sampled, meanwhile, profile_and_losses};
 use beamline_reports::flamegraph::{
     self, By, Chart, Difference, Drawing, LEGEND, Shape, Threshold, Width,
 };
@@ -119,7 +119,8 @@ pub(crate) struct DiffArguments {
     /// Draw a differential flame graph to this file.
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
-    /// Count only changes of at least this percentage of what it was [default: 25 of times, 1 of counts].
+    /// Count only changes of at least this percentage of what it was [default: 25 of times, 1 of counts]. Of samples, their error
+    /// bars say which changes count.
     #[arg(long, value_name = "PERCENT", value_parser = change)]
     threshold: Option<f64>,
     /// Count only changes of at least this percentage of the whole run [default: 1 of times, 0.1 of counts].
@@ -155,8 +156,8 @@ fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
     input::check(&recording, width).map_err(|e| fail(&e))?;
     if let Some(sampling) = recording.sampling() {
         let (sampled, profile) = Sampled::of(&recording, sampling).map_err(|e| fail(&e))?;
-        let samples = sampled.short();
-        return Ok((profile, Some(sampled.losses), Some(samples)));
+        let losses = sampled.losses.clone();
+        return Ok((profile, Some(losses), Some(sampled)));
     }
     let (profile, losses) = profile_and_losses(&recording).map_err(|e| fail(&e))?;
     Ok((profile, Some(losses), None))
@@ -174,8 +175,8 @@ fn opened(path: &Path) -> Result<Read, String> {
     Ok((profile, Some(losses), None))
 }
 
-/// Call paths, what is missing in them, and of samples what they are.
-type Read = (Profile, Option<Losses>, Option<String>);
+/// Call paths, what is missing in them, and of samples what they tell.
+type Read = (Profile, Option<Losses>, Option<Sampled>);
 
 /// A drawing whose subtitle says what was lost.
 fn drawing(
@@ -211,6 +212,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     };
     let shape = args.shape.shape(width);
     let mut drawing = drawing(&args.shape, &profile, losses.as_ref(), shape, None)?;
+    let samples = samples.as_ref().map(Sampled::short);
     report::of_samples(&mut drawing, samples.as_deref());
     report::write(&args.output, |out| {
         flamegraph::draw(&profile, &drawing, out).map_err(fail)
@@ -241,8 +243,8 @@ fn lines(losses: &Losses) -> Vec<String> {
 struct Side {
     profiles: Vec<Profile>,
     losses: Vec<(PathBuf, Losses)>,
-    /// Of each file, whether it has samples.
-    samples: Vec<bool>,
+    /// Of each file that has samples, these.
+    samples: Vec<Sampled>,
 }
 
 impl Side {
@@ -254,7 +256,7 @@ impl Side {
         };
         for path in std::iter::once(first).chain(more.iter().map(PathBuf::as_path)) {
             let (profile, losses, samples) = profile(path, width)?;
-            side.samples.push(samples.is_some());
+            side.samples.extend(samples);
             side.profiles.push(profile);
             side.losses
                 .extend(losses.map(|losses| (path.to_owned(), losses)));
@@ -274,16 +276,12 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
     let after = Side::read(&args.after, &args.more_after, width)?;
     let shown = after.profiles.first().map_or(Width::Time, report::width);
     let shape = args.shape.shape(shown);
-    let mut samples = before.samples.iter().chain(&after.samples);
-    if samples.clone().any(|is| *is) {
-        if !samples.all(|is| *is) {
+    let samples = before.samples.len() + after.samples.len();
+    if samples > 0 {
+        if samples < before.profiles.len() + after.profiles.len() {
             return Err("samples and counted calls cannot be compared".into());
         }
-        let Some(path) = args.output.as_deref().filter(|_| !args.json) else {
-            return Err("a table of differences counts calls, which samples do not have: draw the difference with -o FILE.svg".into());
-        };
-        draw_diff(args, [&before, &after], shape, path)?;
-        return Ok(ExitCode::SUCCESS);
+        return diff_of_samples(args, [&before, &after], shape);
     }
     let threshold = |width| Threshold::new(width, args.threshold, args.share);
     let sides = [&before.profiles[..], &after.profiles[..]];
@@ -308,6 +306,43 @@ pub(crate) fn diff(args: &DiffArguments) -> Result<ExitCode, String> {
         let gap = if text.is_empty() { "" } else { "\n" };
         report::print(&format!("{text}{gap}{difference}"))?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The rows of a table of samples, unless `--top` says how many.
+const ROWS: usize = 15;
+
+/// Compares the samples of two versions.
+fn diff_of_samples(
+    args: &DiffArguments,
+    sides: [&Side; 2],
+    shape: Shape,
+) -> Result<ExitCode, String> {
+    if args.threshold.is_some() || args.share.is_some() {
+        return Err(
+            "error bars say which differences of samples count: leave out --threshold and --share"
+                .into(),
+        );
+    }
+    let changes = Changes::of(sides.map(|side| &side.samples[..]));
+    if let Some(path) = &args.output {
+        draw_diff(args, sides, shape, path)?;
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&changes).map_err(|e| e.to_string())?;
+        report::print(&format!("{text}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let view = View {
+        top: match args.top {
+            Some(Top::All) => None,
+            Some(Top::Rows(rows)) => Some(rows),
+            None => Some(ROWS),
+        },
+        columns: report::columns(),
+        ..View::default()
+    };
+    report::print(&changes.shown(&view).to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

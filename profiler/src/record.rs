@@ -15,6 +15,7 @@ use beamline_formats::ring::{
 };
 use beamline_reports::events::{Sampled, Summary};
 use beamline_reports::flamegraph::Width;
+use beamline_reports::table::By;
 use beamline_settings::chance;
 use beamline_settings::counter::{COUNTERS_MAX, Counter};
 use clap::Args;
@@ -551,14 +552,17 @@ fn report_samples(
     if options.output.is_some() {
         return refuse("a profile counts calls, which samples do not have: keep the recording");
     }
-    if options.is_table() {
-        return refuse("samples have one order and one table: leave --sort and --by away");
+    if options.sort.is_some() {
+        return refuse("samples have one order, by own share: leave out --sort");
     }
     input::check(recording, options.width).or_else(|line| refuse(&line).map(drop))?;
     let read = Sampled::of(recording, sampling);
     let (sampled, profile) = read.map_err(|e| format!("{}: {e}", file.display()))?;
     let view = options.view(&profile);
-    let text = sampled.shown(&profile, &view).to_string();
+    let text = match options.by {
+        Some(By::Process) => sampled.by_process(&profile, &view).to_string(),
+        None | Some(By::Total) => sampled.shown(&profile, &view).to_string(),
+    };
     let mut errors: Vec<String> = Vec::new();
     errors.extend(report::print(&text).err());
     errors.extend(

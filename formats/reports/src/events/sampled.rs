@@ -1,6 +1,9 @@
 //! What samples tell: where threads were seen, and how sure that is. A sample says what a thread did at a moment; nobody
 //! has counted calls.
 
+mod changes;
+mod processes;
+
 use std::collections::HashMap;
 use std::fmt;
 
@@ -8,6 +11,9 @@ use beamline_formats::name;
 use beamline_formats::profile::{LeftOut, Node, Profile, Rest, View};
 use beamline_formats::ring::{DIRTY_CPU, DIRTY_IO, Error, Event, Id, Losses, Recording, Sampling};
 use serde::Serialize;
+
+pub use changes::{Change, Changes, Moved};
+use processes::ByProcess;
 
 use super::pass::pass;
 use crate::events::batch::Batch;
@@ -335,6 +341,30 @@ impl Sampled {
             profile,
             view,
         }
+    }
+
+    /// As text, with a table of functions for each process, or for all of one name.
+    #[must_use]
+    pub fn by_process<'s>(
+        &'s self,
+        profile: &'s Profile,
+        view: &'s View,
+    ) -> impl fmt::Display + 's {
+        let sampled = self;
+        fmt::from_fn(move |f| {
+            let shown = Shown {
+                sampled,
+                profile,
+                view,
+            };
+            shown.write_head(f)?;
+            let by_process = ByProcess {
+                sampled,
+                profile,
+                view,
+            };
+            write!(f, "{by_process}")
+        })
     }
 
     /// In a few words, for the subtitle of a picture.

@@ -166,3 +166,78 @@ fn a_stack_that_leads_upwards_is_damage() {
     }));
     assert!(Recording::open(&sample.path).is_err());
 }
+
+#[test]
+fn a_difference_counts_where_it_is_more_than_chance() {
+    let sides = [
+        [seen(100, 300), seen(100, 300)],
+        [seen(300, 100), seen(310, 90)],
+    ];
+    let read = sides.map(|side| side.map(|sample| read(&sample).0));
+    let changes = Changes::of([&read[0], &read[1]]);
+    assert_eq!(changes.samples, [800, 800]);
+    let of = |name: &str| {
+        let found = changes.functions.iter().find(|of| of.function == name);
+        found.cloned().expect("it was seen")
+    };
+    let (f, g) = (of("m:f/1"), of("m:g/1"));
+    assert!((f.own.change - 51.25).abs() < 0.01, "{f:?}");
+    assert!(f.own.is_sure && g.own.is_sure && g.own.change < 0.0);
+    assert!((4.0..5.0).contains(&f.own.plus_minus), "{f:?}");
+    // It is in each stack of both.
+    assert_eq!((f.total.change, f.total.is_sure), (0.0, false));
+    let same = Changes::of([&read[0], &read[0]]);
+    assert!(same.functions.iter().all(|of| !of.own.is_sure));
+    let text = same.shown(&View::default()).to_string();
+    assert!(text.contains("No difference is more than chance explains."));
+    let text = changes.shown(&View::default()).to_string();
+    let expect = "\
+Before  800 samples, which stand for 4.000 s
+After   800 samples, which stand for 4.000 s
+Shares are percent of all samples; ± is the 95 % error bar. Nobody counted calls.
+
+Own share
+ BEFORE         AFTER        CHANGE         FUNCTION
+  25.0 ±3.0    76.2 ±2.9    +51.2 ±4.2   m:f/1
+  75.0 ±3.0    23.8 ±2.9    -51.2 ±4.2   m:g/1
+
+Share with all that was called
+";
+    assert!(text.starts_with(expect), "{text}");
+}
+
+#[test]
+fn processes_have_tables_of_their_own() {
+    let mut sample = seen(30, 10);
+    let function = sample.function("other");
+    let frame = Frame {
+        below: NameId::NONE,
+        function,
+        line: 1,
+    };
+    let stack = sample.name(Name::Stack(frame));
+    let looked = Looked {
+        does: Does::Erlang,
+        kind: ThreadKind::Scheduler,
+        number: 1,
+    };
+    for (id, start) in [(7, "worker"), (8, "worker")] {
+        sample.start(process(id), start, None);
+        for at in 0..30 {
+            sample.write(at, process(id), looked.event(stack));
+        }
+    }
+    let (sampled, profile) = read(&sample);
+    let text = sampled.by_process(&profile, &View::default()).to_string();
+    let expect = "
+m:worker/1 (2 processes): 60 samples, 60.0 ±9.4 % of all
+   OWN         TOTAL         SAMPLES  FUNCTION
+  60.0 ±9.4    60.0 ±9.4         60  m:other/1
+
+<0.9.0>: 40 samples, 40.0 ±9.4 % of all
+   OWN         TOTAL         SAMPLES  FUNCTION
+  30.0 ±8.8    40.0 ±9.4         30  m:f/1
+  10.0 ±6.0    10.0 ±6.0         10  m:g/1
+";
+    assert!(text.ends_with(expect), "{text}");
+}
