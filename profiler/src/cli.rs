@@ -94,16 +94,16 @@ enum Verb {
     /// Run a call or a program in every order of its messages and accesses to tables and names, and find those in which it fails.
     #[command(after_help = explore::EXAMPLES, override_usage = "beamline explore [--call M:F] [OPTIONS] -- COMMAND...\n       beamline explore --check FOLDER")]
     Explore(explore::Arguments),
-    /// Look at a running emulator of OTP from outside, or at one that a command starts, and record what its threads do.
+    /// Sample a running emulator of OTP from outside, or one that a command starts, and record what its threads do.
     #[command(after_help = sample::EXAMPLES, override_usage = "beamline sample [OPTIONS] PID|NAME\n       beamline sample [OPTIONS] -- COMMAND...")]
     Sample(sample::Arguments),
-    /// Show where the time of a running emulator of OTP goes, as it goes.
+    /// Show live where the time of a running emulator of OTP goes.
     #[command(after_help = top::EXAMPLES, override_usage = "beamline top [OPTIONS] PID|NAME\n       beamline top [OPTIONS] -- COMMAND...")]
     Top(top::Arguments),
     /// Print the stack of each thread of a running emulator of OTP.
     #[command(after_help = doctor::DUMP_EXAMPLES)]
     Dump(doctor::DumpArguments),
-    /// Tell whether this user can sample emulators of OTP, and what would make it possible.
+    /// Say whether this user can sample emulators of OTP, and what would make it possible.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Arguments),
     /// Print a report of profile files, or of a recording.

@@ -32,7 +32,7 @@ EXAMPLES:
 pub(crate) struct Arguments {
     /// The recording, made with --events order, or a trace as `beamline trace` prints it.
     file: PathBuf,
-    /// Have a process that cannot follow run free, instead of ending the emulator with exit code 1.
+    /// If a process cannot follow the recording, let it run freely, instead of ending the emulator with exit code 1.
     #[arg(long)]
     go_on: bool,
     /// Stop, print where all processes are, and end with exit code 0: before the message l0.4.7:2 is sent, when the message

@@ -42,22 +42,23 @@ enum Which {
 /// How threads are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Way {
-    /// By the kernel's performance events, which stop nobody.
+    /// Use the kernel's performance events, which stop no thread.
     Perf,
-    /// Each running thread is stopped for a moment.
+    /// Stop each running thread for a moment.
     Stop,
 }
 
 /// How an emulator is looked at.
 #[derive(Debug, Args)]
 pub(crate) struct Looking {
-    /// Look so many times in a second of a thread's running time [default: 199, or 49 where threads are stopped].
+    /// Take this many samples in each second of a thread's running time [default: 199, or 49 if
+    /// threads are stopped].
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: Option<u32>,
     /// Choose the threads.
     #[arg(long, value_enum, default_value = "dirty")]
     threads: Which,
-    /// Choose the way [default: perf, or stop where the system refuses that].
+    /// Choose how to take samples [default: perf, or stop if the system refuses that].
     #[arg(long, value_enum)]
     how: Option<Way>,
 }
@@ -79,7 +80,7 @@ impl Looking {
         let sampler = sampler.map_err(|e| doctor::told(&e))?;
         if how.is_none() && sampler.how == How::Stops {
             report::progress(
-                "the system refuses performance events: running threads are stopped for each look; see beamline doctor",
+                "the system refuses performance events: running threads are stopped for each sample; see beamline doctor",
             );
         }
         Ok(sampler)
@@ -112,7 +113,7 @@ pub(crate) struct Arguments {
     /// Draw a flame graph to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
-    /// Start this command on the `erl` that it would have without Beamline, and sample the first emulator that it starts.
+    /// Start this command with the `erl` that it uses without Beamline, and sample the first emulator that it starts.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
     command: Vec<String>,
 }

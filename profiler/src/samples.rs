@@ -87,7 +87,7 @@ impl Recorder {
         })
     }
 
-    /// Writes what was told.
+    /// Writes what the sampler has seen.
     pub(crate) fn tell(&mut self, told: &Told<'_>) -> Result<(), ring::Error> {
         match told {
             Told::Thread(_) => {}

@@ -135,7 +135,7 @@ fn read_until<'r>(
     Ok((reader, found))
 }
 
-/// Who knows what the numbers in records stand for.
+/// Knows what the numbers in records stand for.
 pub(super) trait Names {
     /// The name of an atom.
     fn atom(&self, name: NameId) -> &str;

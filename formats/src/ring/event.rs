@@ -279,13 +279,13 @@ events! {
     28 = NetWait, "net_wait", Net, { socket: Id, what: u64 };
     /// It waits for that no more. The text is empty where it can go on, and else says why not.
     29 = NetReady, "net_ready", Net, { socket: Id, what: u64; outcome };
-    /// It gets so many bytes that a socket has received.
+    /// It gets `bytes` bytes that a socket has received.
     30 = NetIn, "net_in", Net, { socket: Id, bytes: u64 };
-    /// It sends so many bytes with a socket.
+    /// It sends `bytes` bytes with a socket.
     31 = NetOut, "net_out", Net, { socket: Id, bytes: u64 };
     /// A scheduler starts to run it, in `function`.
     32 = In, "in", Scheduling, { function: NameId };
-    /// The scheduler runs it no more; so many messages are in its queue, so many reductions it has had in all.
+    /// The scheduler stops running it. `messages` are in its queue, and it has made `reductions` since it was started.
     33 = Out, "out", Scheduling, { function: NameId, messages: u64, reductions: u64 };
     /// A scheduler goes on ending it.
     34 = InExiting, "in_exiting", Scheduling, { };
@@ -319,11 +319,11 @@ events! {
     51 = PortOut, "port_out", Ports, { command: NameId };
     /// A socket that it owns is closed: by its side where the text is empty, or else for the reason that the text has.
     52 = NetClose, "net_close", Net, { socket: Id; reason };
-    /// A collection has taken so long.
+    /// A collection has taken `ms` milliseconds.
     56 = LongGc, "long_gc", System, { ms: u64 };
-    /// A time slice has taken so long; it began and ended in these functions. What a port did has: `from` is its name.
+    /// A time slice has taken `ms` milliseconds; it began and ended in these functions. For a port, `from` is its name.
     57 = LongSchedule, "long_schedule", System, { ms: u64, from: NameId, to: NameId };
-    /// The message queue is long (1), or no longer so (0); so many messages are in it.
+    /// The message queue has become long (1) or short again (0), and has `messages` messages.
     58 = LongMessageQueue, "long_message_queue", System, { is_long: u64, messages: u64 };
     /// The heap is large after a collection.
     59 = LargeHeap, "large_heap", System, { words: u64 };
@@ -341,7 +341,7 @@ events! {
     73 = CountedAll, "counted_all", Counters, { first: u64, second: u64, third: u64, fourth: u64 };
     /// It makes the process `child`.
     80 = OrderSpawn, "order_spawn", Order, { child: Id };
-    /// It has sent so many messages since its last step.
+    /// It has sent `count` messages since its last step.
     81 = OrderSent, "order_sent", Order, { count: u64 };
     /// The message `label` gets into its message queue.
     82 = OrderDelivery, "order_delivery", Order, { label: Label };
@@ -354,7 +354,7 @@ events! {
     /// A message that no process has sent gets into its queue, of a monitor, a timer or a port: one that tells of `of`, if
     /// it is known of whom.
     86 = OrderTold, "order_told", Order, { of: Id };
-    /// The same, as `of` was not there any more.
+    /// As `order_told`, where `of` had ended before.
     87 = OrderToldGone, "order_told_gone", Order, { of: Id };
     /// The message that is delivered next gets to this position, counted from 0.
     88 = OrderAhead, "order_ahead", Order, { at: u64 };
@@ -371,21 +371,21 @@ events! {
     /// It accesses what processes share, after the access `number` of the process `of`: its own access of so many numbers
     /// later than the last one that was told.
     94 = OrderAfter, "order_after", Order, { of: Id, number: u64, since: u64 };
-    /// It has made so many accesses since the last one that was told.
+    /// It has made `count` accesses since the last recorded one.
     95 = OrderAccesses, "order_accesses", Order, { count: u64 };
     /// The access that it is about to make: how it is made (the bits are below), the object's number among those of
     /// the run, its name, which part of it is accessed (a hash, or a place), and that part as Erlang writes it.
     96 = OrderAccess, "order_access", Sites, { how: u64, object: u64, name: NameId, part: u64; text };
-    /// By its end, which comes next, it has made so many reductions and allocated so many words; a signal ends it (1; or 2 where
-    /// who it was linked to was gone already), or it does so itself (0).
+    /// It ends next, and has made `reductions` and allocated `words` by then. It ends by itself (0), by a signal (1), or because
+    /// the process that it was linked to had ended before (2).
     97 = OrderSpent, "order_spent", Order, { reductions: u64, words: u64, ended: u64 };
     /// An exit signal of `of` gets into its queue as a message.
     98 = OrderToldExit, "order_told_exit", Order, { of: Id };
-    /// The same, as `of` was not there any more.
+    /// As `order_told_exit`, where `of` had ended before.
     99 = OrderToldExitGone, "order_told_exit_gone", Order, { of: Id };
     /// A native function gives it an integer, this much (modulo 2^64) more than the last one that it was given.
     100 = OrderAnswer, "order_answer", Order, { function: NameId, difference: u64 };
-    /// A native function gives it a term of so many bytes of the external term format, which follow.
+    /// A native function gives it a term. The term follows in the external term format, in `bytes` bytes.
     101 = OrderAnswerTerm, "order_answer_term", Order, { function: NameId, bytes: u64 };
     /// The next 32 bytes of a term, 8 in each number, the first one lowest; zeros behind its end.
     102 = OrderBytes, "order_bytes", Order, { first: u64, second: u64, third: u64, fourth: u64 };
@@ -404,7 +404,7 @@ events! {
     108 = OrderTraps, "order_traps", Sites, { traps: u64 };
     /// The receive that it makes next has a clause for the message `label`, which could have come first (1), or has none (0).
     109 = OrderTried, "order_tried", Sites, { label: Label, takes: u64 };
-    /// The same of the message of this number, from 1, of those that no process has sent.
+    /// As `order_tried`, for a message that no process has sent: these are counted from 1.
     110 = OrderTriedTold, "order_tried_told", Sites, { number: u64, takes: u64 };
     /// The message of a timer gets into its message queue: `label` names the process that has set the timer, and says which of
     /// its timers it is.
@@ -412,15 +412,15 @@ events! {
     /// The message of a monitor gets into its message queue, which tells of `of`, if of a process: the monitor's reference is
     /// the one of this number, from 1, of the references and unique integers that it makes.
     112 = OrderDown, "order_down", Order, { of: Id, monitor: u64 };
-    /// The same, as `of` was not there any more.
+    /// As `order_down`, where `of` had ended before.
     113 = OrderDownGone, "order_down_gone", Order, { of: Id, monitor: u64 };
     /// It hears of the link to this process: that one has linked itself (0), has unlinked itself (1), or has heard that it has
     /// unlinked itself (2).
     114 = OrderHeard, "order_heard", Order, { what: u64, of: Id };
-    /// It is collected as another process has asked for it, all of its heap (1) or what is young (0), when it has made so many
-    /// reductions.
+    /// Another process has asked for a collection of it, of all of its heap (1) or of the young part (0). The collection begins
+    /// when it has made `reductions`.
     115 = OrderCollect, "order_collect", Order, { reductions: u64, major: u64 };
-    /// What its last record tells of the order (`order_take` or `order_send_take`) happens so many times more, each time with the
+    /// What its last record of the order says (`order_take` or `order_send_take`) happens `times` more times, each time with the
     /// next message of the same sender. The number grows in its place for about a millisecond, to 256 at most, and the
     /// record may have the time of an earlier one of that millisecond. The upper 32 bits are the number's complement.
     116 = OrderAgain, "order_again", Order, { times: u64 };
@@ -430,14 +430,14 @@ events! {
     117 = Sampled, "sampled", Samples, { stack: NameId, does: u64, kind: u64, number: u64 };
     /// Samples that found no room on their way from the system.
     118 = SamplesLost, "samples_lost", Samples, { count: u64 };
-    /// A collection that has just ended has left it so many bytes in binaries outside its heap, in so many of them, of which
-    /// the largest has so many bytes. It is not recorded for whoever has none. Where a minor collection leaves many, they are not
-    /// looked at: `count` and `largest` are 0, and a binary counts as often as it is referred to.
+    /// What a collection that has just ended has left it in binaries outside its heap: how many bytes, how many binaries, and the
+    /// bytes of the largest. A process without any has no such record. If a minor collection leaves many, it does not look at
+    /// each: `count` and `largest` are 0, and a binary counts once for each reference to it.
     119 = GcBinaries, "gc_binaries", Gc, { bytes: u64, count: u64, largest: u64 };
-    /// At the end of the recording it owns the ETS table of this name, of so many words, with so many objects.
+    /// At the end of the recording it owns the ETS table of this name, with its size in words and its number of objects.
     120 = Table, "table", Gc, { name: NameId, words: u64, objects: u64 };
-    /// To look at them, the sampler has stopped threads of the emulator so many times, for so long altogether, since the last such
-    /// record.
+    /// The sampler has stopped threads of the emulator to look at them: how often, and for how long altogether, since the last
+    /// such record.
     121 = ThreadsStopped, "threads_stopped", Samples, { looks: u64, ns: u64 };
 }
 

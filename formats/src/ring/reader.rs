@@ -207,7 +207,7 @@ impl Recording {
             return Recording::of_stream(file)?.joined(path);
         }
         match file.metadata()?.len() {
-            // Who was to fill it was killed before.
+            // The writer was killed before it could fill it.
             0 => Recording::of_ring(joined::beside(path).unwrap_or(file)),
             _ => Recording::of_ring(file),
         }

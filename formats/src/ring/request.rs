@@ -125,7 +125,7 @@ impl Request {
             std::fs::remove_file(ring)?;
             return Ok(None);
         }
-        // Only who waits for it to appear could have it now, and waits until it is a ring.
+        // Only a process that waits for it to appear could have it open now, and it waits until this is a ring.
         file.try_lock().map_err(|_| Error::Busy)?;
         Ok(Some(file))
     }

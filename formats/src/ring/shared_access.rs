@@ -18,7 +18,7 @@ pub enum Shared {
     Counters = 6,
     /// Whether a process has ended, in an exploration.
     Process = 7,
-    /// The same of nobody: a process looked for one by a name that nobody had.
+    /// No process: a process looked for one by a name that none had.
     Nobody = 8,
     /// Whether a timer has gone off, in an exploration.
     Timer = 9,
@@ -26,7 +26,7 @@ pub enum Shared {
     Named = 10,
     /// Whether a process traps exits, in an exploration.
     Trapping = 11,
-    /// Whether a process is alive, as who asks for that sees it, in an exploration.
+    /// Whether a process is alive, as the process that asks sees it, in an exploration.
     Alive = 12,
     /// The link of two processes, in an exploration.
     Link = 13,

@@ -303,7 +303,7 @@ impl Drain {
 
     /// Says how far blocks of a segment have been taken.
     fn drained(&self, index: usize) -> io::Result<()> {
-        // Who waits for room sees this in its mapping of the file.
+        // A writer that waits for room sees this in its mapping of the file.
         let drained = (self.next[index] - 1).to_le_bytes();
         let at = self.places[index].offset + segment::DRAINED as u64 * 8;
         self.ring.write_all_at(&drained, at)

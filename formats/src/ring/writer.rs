@@ -509,7 +509,7 @@ impl Segment {
     /// Says from which block on records may still grow, for whoever takes blocks out.
     fn grow_from(&mut self, sequence: u64) {
         self.grows_from = sequence;
-        // Who sees this sees what the records have become.
+        // A thread that sees this sees what the records have become.
         self.map.words()[self.page + segment::GROWS].store(sequence, Ordering::Release);
     }
 
@@ -650,7 +650,7 @@ impl Segment {
         let at = (self.place.block_at(next) / 8) as usize;
         let head = &words[at..at + BLOCK_HEAD];
         head[block::COMMIT].store(0, Ordering::Relaxed);
-        // Who sees a word of the new block sees that the old one counts no more.
+        // A reader that sees a word of the new block sees that the old one counts no more.
         fence(Ordering::Release);
         let anchor = (self.ring.anchor)();
         let mut values = [0; BLOCK_HEAD];

@@ -194,7 +194,7 @@ impl Emulator {
             .take_while(|argument| *argument != "--")
             .map(String::as_str)
             .collect();
-        let set = own.iter().enumerate().filter_map(|(at, argument)| {
+        let mut set = own.iter().enumerate().filter_map(|(at, argument)| {
             let behind = argument.strip_prefix("-P")?;
             let text = match behind {
                 "" => own.get(at + 1)?,
@@ -203,7 +203,7 @@ impl Emulator {
             // `legacy` is no number, and leaves the default.
             text.parse::<u32>().ok()
         });
-        match set.last() {
+        match set.next_back() {
             Some(places) => places.max(2).next_power_of_two().ilog2(),
             None => default_table_bits(&self.version()),
         }

@@ -115,7 +115,7 @@ struct Slots {
     total: u32,
 }
 
-/// At most this many places of a thread are told apart.
+/// The most places of a thread that are kept apart.
 const PLACES_MAX: usize = 4096;
 /// A place is believed when it has been seen at this many moments.
 const MOMENTS_MIN: u32 = 8;

@@ -44,16 +44,16 @@ pub(crate) struct Arguments {
     target: Option<String>,
     #[command(flatten)]
     looking: Looking,
-    /// Show the samples of so long a time.
+    /// Show the samples that are not older than this.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "10s")]
     window: Duration,
-    /// Look for --duration, print what was seen, and end.
+    /// Sample for --duration, print the result, and end.
     #[arg(long)]
     once: bool,
     /// Print JSON.
     #[arg(long, requires = "once")]
     json: bool,
-    /// Look for this time before it is printed.
+    /// With --once, sample for this long.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "2s", requires = "once")]
     duration: Duration,
     /// Start this command on the `erl` that it would have without Beamline, without its input and output, and watch the first

@@ -308,7 +308,7 @@ impl Spans {
         let (who, now) = (record.subject, record.time_ns);
         match record.event {
             Event::NetWait { socket, what } => {
-                // A newer writer may know more. Whoever is told to go on waiting has begun before.
+                // A newer writer may know more. A process whose wait goes on has begun it before.
                 if let Some(what) = SocketWait::of(what) {
                     self.waiting.entry((who, socket, what)).or_insert(now);
                 }

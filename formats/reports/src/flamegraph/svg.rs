@@ -19,7 +19,7 @@ function frameName(e, w) {
 }
 "#;
 
-/// The same function that the page has.
+/// The function that the page has, too.
 const SHORT_NAME: &str = include_str!("../html/page/name.js");
 
 /// Room for the axis below the frames.

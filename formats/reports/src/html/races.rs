@@ -134,7 +134,7 @@ struct RaceOnPage {
     number: usize,
     /// Further races of the kind.
     more: usize,
-    /// The receiver, or who made the first access.
+    /// The receiver, or the process that made the first access.
     process: u32,
     /// `None` where the receive timed out. Of accesses, the first one.
     taken: Option<One>,
@@ -145,7 +145,7 @@ struct RaceOnPage {
     is_end: bool,
     /// Where the receive is; empty where that is not known.
     site: String,
-    /// The same receive took the other message later; `None` where that is not known.
+    /// Whether the receive at the same place in the code took the other message later; `None` where that is not known.
     is_same: Option<bool>,
     /// The receive has a clause for the other message, as it has tried.
     has_clause: bool,
