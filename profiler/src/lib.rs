@@ -6,7 +6,7 @@
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
 //! `doctor` `explore` `origins` ◀ `ci` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
-//! `trace` ◀ `samples` ◀ `sample` ◀ `top` ◀ `cli` `fuzz`
+//! `spans` `trace` ◀ `samples` ◀ `sample` ◀ `top` ◀ `cli` `fuzz`
 
 mod again;
 mod ci;

@@ -219,7 +219,7 @@ impl<'r> Finder<'r> {
         }
     }
 
-    fn is_bound(&mut self, function: NameId) -> (bool, bool) {
+    fn bounds(&mut self, function: NameId) -> (bool, bool) {
         let (request, names) = (self.request, self.recording.names());
         *self.functions.entry(function).or_insert_with(|| {
             let begins = request.from.has_name(names, function);
@@ -230,7 +230,7 @@ impl<'r> Finder<'r> {
     }
 
     fn begin(&mut self, id: Id, now: u64, function: NameId) {
-        let (begins, ends) = self.is_bound(function);
+        let (begins, ends) = self.bounds(function);
         if begins {
             let whose = self.all.entry(id).or_default();
             if whose.open.is_none() {
