@@ -13,8 +13,8 @@ use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
-    ci, defaults, disasm, doctor, env, explore, export, flamegraph, histogram, html, manual, races,
-    record, replay, report, sample, spans, top, trace,
+    ci, defaults, disasm, doctor, env, epmd, explore, export, flamegraph, histogram, html, manual,
+    races, record, replay, report, sample, spans, top, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -106,6 +106,9 @@ enum Verb {
     /// Say whether this user can sample emulators of OTP, and what would make it possible.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Arguments),
+    /// Run the daemon by which Erlang nodes find each other, as OTP's epmd does.
+    #[command(after_help = epmd::EXAMPLES)]
+    Epmd(epmd::Arguments),
     /// Print a report of profile files, or of a recording.
     Report(ReportArgs),
     /// Draw a flame graph of a recording or a profile file.
@@ -288,6 +291,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Verb::Top(args) => top::run(&args),
         Verb::Dump(args) => doctor::dump(&args),
         Verb::Doctor(args) => doctor::run(&args),
+        Verb::Epmd(args) => Ok(epmd::command(&args)),
         Verb::Report(args) => from_files(&args),
         Verb::Flamegraph(args) => flamegraph::run(&args),
         Verb::Diff(args) => flamegraph::diff(&args),

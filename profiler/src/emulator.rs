@@ -3,9 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The variable that says to an emulator that it runs in the background.
+pub(crate) const DETACHED: &str = "BEAMLINE_DETACHED";
+
 /// Runs the emulator in this process: `arguments` are those `erlexec` gives `beam.smp`, the
 /// program's name first. Returns the program's exit code.
 pub(crate) fn start(arguments: &[String]) -> ExitCode {
+    if std::env::var_os(DETACHED).is_some() {
+        // It leads no process group yet, and so this does not fail.
+        let _ = rustix::process::setsid();
+    }
     let Some(root) = std::env::var_os("ROOTDIR").map(PathBuf::from) else {
         crate::report::error("ROOTDIR is not set: start the emulator through `erl`");
         return ExitCode::from(1);

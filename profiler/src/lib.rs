@@ -1,10 +1,10 @@
-//! The `beamline` command, and under other names `erl` (`erlexec`), `erlc` and `escript`.
+//! The `beamline` command, and under other names `erl` (`erlexec`), `erlc`, `escript` and `epmd`.
 //!
 //! [`cli`] makes typed options of arguments, [`launch`] runs a command, and [`report`] prints and writes the contents
 //! of files.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `report` `units` ◀ `defaults` `drains` `emulator` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
+//! `report` `units` ◀ `emulator` `epmd` ◀ `defaults` `drains` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
 //! `doctor` `explore` `origins` ◀ `ci` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
 //! `spans` `trace` ◀ `samples` ◀ `sample` ◀ `top` ◀ `cli` `fuzz`
 
@@ -18,6 +18,7 @@ mod drains;
 mod emulator;
 mod ending;
 mod env;
+mod epmd;
 mod explore;
 mod export;
 mod flamegraph;
@@ -63,6 +64,7 @@ pub fn main() -> ExitCode {
         Some(name @ ("erl" | "werl" | "erlexec" | "erlc" | "escript")) => {
             launch::as_program(name, &arguments)
         }
+        Some("epmd") => epmd::run(&arguments[1..]),
         Some(launch::EMULATOR) => emulator::start(&arguments),
         _ => cli::run(&arguments),
     }

@@ -1,7 +1,6 @@
 //! Translates the command line of `erl` to the emulator's.
 //!
-//! Source: `erlexec.c`, OTP 29. Differs: it starts no node in the background (`-detached`), shows no manual page
-//! (`-man`), and starts no `epmd`, since there is no distribution.
+//! Source: `erlexec.c`, OTP 29. Differs: it shows no manual page (`-man`).
 
 use super::arguments;
 use super::{Environment, Failure, Otp};
@@ -15,9 +14,22 @@ pub(super) enum Action {
         arguments: Vec<String>,
         /// Variables to set first (`-env`).
         variables: Vec<(String, String)>,
+        /// A node that others find by name: the daemon of names is to run, and how it is started if not as usual.
+        names: Option<Names>,
+        /// In the background, without a terminal.
+        is_detached: bool,
     },
     /// Print this and end.
     Print(String),
+}
+
+/// How the daemon is started by which nodes find each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// OTP's own, or this program's.
+    Usual,
+    /// By a command (`-epmd`).
+    Command(String),
 }
 
 /// Flags whose name is followed by their value in the next argument, exactly as written.
@@ -142,6 +154,13 @@ struct Translation {
     halt: bool,
     no_epmd: bool,
     proto_dist: bool,
+    /// It is to have a name.
+    is_node: bool,
+    /// `-start_epmd false`.
+    starts_no_epmd: bool,
+    /// `-epmd`.
+    epmd: Option<String>,
+    is_detached: bool,
 }
 
 /// Translates the command line of `erl` (without the program's name).
@@ -218,7 +237,11 @@ impl Translation {
                 }
                 self.init(&[flag]);
             }
-            "-detached" | "-man" => {
+            "-detached" => {
+                self.is_detached = true;
+                self.init(&["-noshell", "-noinput"]);
+            }
+            "-man" => {
                 return Err(Failure::Error(format!("'{flag}' is not supported")));
             }
             "-extra" => {
@@ -235,7 +258,11 @@ impl Translation {
                 self.variables.push((name.clone(), text.clone()));
                 return Ok(after);
             }
-            "-epmd" => return Ok(value(flag, after)?.1),
+            "-epmd" => {
+                let (program, after) = value(flag, after)?;
+                self.epmd = Some(program.clone());
+                return Ok(after);
+            }
             "-make" => {
                 self.init(&["-noshell", "-noinput", "-s", "make", "all_or_nothing"]);
                 self.emulator.push("-B".to_owned());
@@ -248,6 +275,8 @@ impl Translation {
                     let reason = "Expected boolean argument for '-start_epmd'.";
                     return Err(Failure::Usage(reason.to_owned()));
                 }
+                self.is_node |= flag == "-name" || flag == "-sname";
+                self.starts_no_epmd |= flag == "-start_epmd" && text == "false";
                 self.proto_dist |= flag == "-proto_dist";
                 self.init(&[flag, text]);
                 return Ok(after);
@@ -320,9 +349,12 @@ impl Translation {
         Ok(if self.print_arguments {
             Action::Print(arguments.iter().map(|a| format!("{a}\n")).collect())
         } else {
+            let is_found = self.is_node && !self.starts_no_epmd && !self.no_epmd;
             Action::Start {
                 arguments,
                 variables: self.variables,
+                is_detached: self.is_detached,
+                names: is_found.then(|| self.epmd.map_or(Names::Usual, Names::Command)),
             }
         })
     }

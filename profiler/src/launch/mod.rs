@@ -32,7 +32,8 @@ use beamline_settings::engine::Engine;
 use beamline_settings::perf::Perf;
 use beamline_settings::variable::Variable as _;
 
-use crate::report;
+use crate::emulator::DETACHED;
+use crate::{epmd, report};
 use folder::Folder;
 pub use guard::Guard;
 use links::Links;
@@ -193,16 +194,52 @@ fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode
         erl::Action::Start {
             arguments,
             variables: more,
+            names,
+            is_detached,
         } => {
+            if let Some(names) = names {
+                start_names(&names, &otp);
+            }
             let this = this().map_err(Failure::Error)?;
-            // Only a failed exec returns.
-            let error = Command::new(&this)
+            let mut emulator = Command::new(&this);
+            emulator
                 .arg0(format!("{}/{EMULATOR}", otp.bindir))
                 .args(arguments)
                 .envs(variables)
-                .envs(more)
-                .exec();
-            Err(Failure::Error(format!("{}: {error}", this.display())))
+                .envs(more);
+            let failed = |error: io::Error| Failure::Error(format!("{}: {error}", this.display()));
+            if is_detached {
+                start_detached(&mut emulator).map_err(failed)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            emulator.env_remove(DETACHED);
+            // Only a failed exec returns.
+            Err(failed(emulator.exec()))
+        }
+    }
+}
+
+/// Starts the emulator in the background, where it takes a session of its own.
+fn start_detached(emulator: &mut Command) -> io::Result<()> {
+    emulator
+        .env(DETACHED, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map(|_| ())
+}
+
+/// Has the daemon run by which nodes find each other. Where it does not, the node says so itself when it registers.
+fn start_names(names: &erl::Names, otp: &Otp) {
+    match names {
+        erl::Names::Usual => {
+            if let Err(line) = epmd::ensure(Path::new(&otp.bindir)) {
+                report::error(&format!("epmd: {line}"));
+            }
+        }
+        erl::Names::Command(command) => {
+            let _ = Command::new("/bin/sh").args(["-c", command]).status();
         }
     }
 }

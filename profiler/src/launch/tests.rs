@@ -46,6 +46,40 @@ fn started(line: &str, environment: &Given) -> Result<String, Failure> {
     }
 }
 
+fn translated(line: &str) -> erl::Action {
+    erl::translate(&words(line), &otp(), &Given::default()).expect("it is understood")
+}
+
+#[test]
+fn a_node_with_a_name_needs_the_daemon_of_names() {
+    let names = |line: &str| match translated(line) {
+        erl::Action::Start { names, .. } => names,
+        erl::Action::Print(_) => None,
+    };
+    assert_eq!(names("-sname a"), Some(erl::Names::Usual));
+    assert_eq!(
+        names("-name a@b -epmd x"),
+        Some(erl::Names::Command("x".to_owned()))
+    );
+    assert_eq!(names("-noshell"), None);
+    assert_eq!(names("-sname a -start_epmd false"), None);
+    assert_eq!(names("-sname a -no_epmd -proto_dist x"), None);
+}
+
+#[test]
+fn a_node_in_the_background_has_no_shell() {
+    let erl::Action::Start {
+        arguments,
+        is_detached,
+        ..
+    } = translated("-detached")
+    else {
+        panic!("it starts");
+    };
+    let flags = ["-noshell", "-noinput"];
+    assert!(is_detached && arguments.windows(2).any(|pair| pair == flags));
+}
+
 /// The expected words are what OTP 29's own `erlexec` gives for the same command lines.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
@@ -181,8 +215,8 @@ fn erl_refuses_what_erlexec_refuses() {
         Failure::Usage("Argument '-smp disable' not supported. Use \"+S 1\" instead.".into())
     );
     assert_eq!(
-        refused("-detached"),
-        Failure::Error("'-detached' is not supported".into())
+        refused("-man"),
+        Failure::Error("'-man' is not supported".into())
     );
     assert!(matches!(refused("-no_epmd"), Failure::Error(_)));
     let Failure::Error(line) = refused("-args_file none") else {
