@@ -4,12 +4,13 @@ use crate::code::bif::{self, Families};
 use crate::heap::release::NOTICE;
 use crate::loader::module::{WATCH, Watch};
 use crate::loader::purge;
+use crate::process::nodes::NODES;
 use crate::process::order::answer::WRITTEN;
 use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::tables::TABLES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
-use crate::{bif as bifs, driver, ets, external, native, port, trace};
+use crate::{bif as bifs, dist, driver, ets, external, native, port, trace};
 
 /// Installs every hook. Before anything else is called; again it does nothing.
 pub fn install() {
@@ -25,6 +26,7 @@ pub fn install() {
         freed: trace::freed,
     });
     PORTS.install(port::signals::hooks());
+    NODES.install(dist::hooks());
     PROBES.install(&trace::Tracing);
     REFERS_TO_OLD_CODE.install(purge::refers_to_old_code);
     GIVES_UP.install(ets::registry::exited);

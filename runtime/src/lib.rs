@@ -6,6 +6,7 @@
 
 mod bif;
 mod code;
+mod dist;
 mod driver;
 mod ets;
 mod exec;

@@ -16,6 +16,7 @@ use beamline_settings::engine::Engine;
 use beamline_settings::perf::Perf;
 use beamline_settings::variable::Variable as _;
 
+use crate::dist::entry::set_busy_limit;
 use crate::heap::{Heap, MagicBinary};
 use crate::loader::{debug, load, module};
 use crate::process::{self, SpawnOptions};
@@ -348,6 +349,7 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
             "-P" => flags.processes = number(flag, value()?)?.max(1024),
             "-D" if attached.is_empty() => flags.debugging = true,
             "-D" => flags.instrument_lines = Some(instrumentation(flag, rest.next())?),
+            "-zdbbl" => set_busy_limit(busy_limit(flag, value()?)?),
             "-Q" => flags.ports = number(flag, value()?)?.max(1024),
             "-W" => flags.warnings = Some(value()?.to_owned()),
             "-t" => flags.atoms = number(flag, value()?)?.max(8192),
@@ -477,6 +479,15 @@ fn number(flag: &str, text: &str) -> Result<usize, StartError> {
             "bad value {text} of emulator flag {flag}: a number is expected"
         ))
     })
+}
+
+/// Bytes that a connection to another node holds before senders wait, given in kilobytes.
+fn busy_limit(flag: &str, text: &str) -> Result<usize, StartError> {
+    let kilobytes = number(flag, text)?;
+    match kilobytes {
+        1..=2_097_151 => Ok(kilobytes * 1024),
+        _ => Err(StartError(format!("Invalid dist_buf_busy_limit: {text}"))),
+    }
 }
 
 fn time_warp(text: &str) -> Result<TimeWarp, StartError> {

@@ -8,6 +8,7 @@ use crate::num::float::{FloatFormat, format_float, parse_float, scan_float};
 use crate::num::limbs::{IntRef, LimbDigits};
 use crate::process::Process;
 use crate::term::atom::MAX_ATOM_CHARS;
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 use crate::text::{display, unicode};
 
@@ -413,7 +414,7 @@ fn string_list_to_float_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResul
 fn node_number(term: Term<'_>) -> u32 {
     let name = term.as_external().map(|external| external.node().name);
     // An old incarnation of this node is written as this one.
-    let name = name.filter(|name| *name != am::nonode_at_nohost);
+    let name = name.filter(|name| *name != node_name());
     name.map_or(0, Atom::index)
 }
 

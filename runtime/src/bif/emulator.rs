@@ -1,20 +1,17 @@
-//! The BIFs of features that this emulator does not have: DTrace tags, code coverage, capabilities of the distribution.
+//! The BIFs of features that this emulator does not have: DTrace tags, code coverage.
 //! Each answers as an OTP that was built or started without the feature. The settings of `+pc` and `+W` are here, too.
 //! Source: `bif.c`, `erl_bif_coverage.c`, OTP 29.
 
 use std::sync::OnceLock;
 
-use super::{BifResult, badarg, bifs, notsup};
+use super::{BifResult, badarg, bifs};
 use crate::loader::module;
 use crate::process::Process;
-use crate::term::{Atom, Term, View, am, tag};
+use crate::term::{Atom, Term, am};
 
 bifs! {
     bif io:"printable_range"/0 => printable_range_0, own;
     bif error_logger:"warning_map"/0 => warning_map_0, own;
-    bif net_kernel:"dflag_unicode_io"/1 => dflag_unicode_io_1, own;
-    bif erts_internal:"get_dflags"/0 => notsup_0, own;
-    bif erts_internal:"get_creation"/0 => undefined_0, own;
     bif erts_internal:"no_aux_work_threads"/0 => no_aux_work_threads_0, own;
     bif erts_internal:"gather_alloc_histograms"/1 => badarg_1, unrecorded;
     bif erts_internal:"gather_carrier_info"/1 => badarg_1, unrecorded;
@@ -74,7 +71,6 @@ macro_rules! constant {
 constant! {
     undefined_0 0 => Ok(am::undefined.term());
     undefined_1 1 => Ok(am::undefined.term());
-    notsup_0 0 => Err(notsup().into());
     badarg_1 1 => Err(badarg().into());
     badarg_2 2 => Err(badarg().into());
 }
@@ -85,15 +81,6 @@ fn printable_range_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 
 fn warning_map_0<'p>(_p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
     Ok(SETTINGS.get().map_or(am::warning, |s| s.warnings).term())
-}
-
-/// Does the node of this pid take Unicode in I/O requests? All nodes do that one can be connected to.
-fn dflag_unicode_io_1<'p>(_p: &'p Process, [pid]: [Term<'p>; 1]) -> BifResult<'p> {
-    match pid.view() {
-        View::Pid(_) => Ok(Term::bool(true)),
-        View::External(it) if it.kind() == tag::EXTERNAL_PID => Ok(Term::bool(false)),
-        _ => Err(badarg().into()),
-    }
 }
 
 /// The schedulers and, as in ERTS, one more, which answers nothing.

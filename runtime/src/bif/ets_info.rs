@@ -7,6 +7,7 @@ use crate::code;
 use crate::ets::registry::Handle;
 use crate::ets::{Hash, Objects, State, Table, WriteConcurrency, registry};
 use crate::process::Process;
+use crate::term::counted::node_name;
 use crate::term::{Atom, Term, am};
 
 bifs! {
@@ -64,7 +65,7 @@ impl<'p> Shown<'p, '_> {
             },
             am::name => self.state.name.term(),
             am::size => self.p.unsigned(self.state.objects.len() as u64),
-            am::node => am::nonode_at_nohost.term(),
+            am::node => node_name().term(),
             am::named_table => Term::bool(options.named),
             am::type_ => options.kind.atom().term(),
             am::keypos => Term::small(options.keypos as i64),

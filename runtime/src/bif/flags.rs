@@ -2,6 +2,7 @@
 
 use super::process::reply;
 use super::{GuardResult, Leave, Next, Raise, badarg, badopt, bifs, calls_again};
+use crate::dist::node_monitors::{self, Options};
 use crate::process::order::answer::Native;
 use crate::process::order::{answer, explore};
 use crate::process::refs::make_ref;
@@ -83,22 +84,23 @@ fn set_max_heap(p: &mut Process) -> Next {
     Next::Return
 }
 
-/// Subscribes, or ends all subscriptions; tells how many there were.
-fn monitor_nodes<'p>(p: &'p Process, value: Term<'p>) -> GuardResult<'p> {
-    let subscribe = value.as_bool().ok_or_else(badarg)?;
-    let mut psd = p.psd();
-    let old = psd.node_subscriptions;
-    psd.node_subscriptions = if subscribe { old + 1 } else { 0 };
+/// Subscribes to what nodes come and go, or ends all such subscriptions; tells how many there were.
+fn monitor_nodes<'p>(p: &'p Process, options: Options, value: Term<'p>) -> GuardResult<'p> {
+    let old = match value.as_bool().ok_or_else(badarg)? {
+        true => node_monitors::subscribe(p.pid(), options),
+        false => node_monitors::unsubscribe(p.pid(), options),
+    };
     Ok(Term::small(i64::from(old)))
 }
 
 fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> GuardResult<'p> {
     if let Some(pair) = flag.as_tuple() {
-        let is_monitor = pair.arity() == 2 && pair.get(0) == am::monitor_nodes;
-        return if is_monitor {
-            monitor_nodes(p, value)
-        } else {
-            Err(badopt())
+        return match pair.elements() {
+            [name, options] if *name == am::monitor_nodes => {
+                let options = Options::of(*options).ok_or_else(badarg)?;
+                monitor_nodes(p, options, value)
+            }
+            _ => Err(badopt()),
         };
     }
     let flag = flag.as_atom().ok_or_else(badopt)?;
@@ -131,8 +133,7 @@ fn process_flag<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> GuardResult
             let cause = || Raise::ErrorCause(am::badarg.term(), am::none.term());
             save_calls(p, value).ok_or_else(cause)
         }
-        // Without distribution no node comes or goes.
-        am::monitor_nodes => monitor_nodes(p, value),
+        am::monitor_nodes => monitor_nodes(p, Options::default(), value),
         _ => Err(badopt()),
     }
 }

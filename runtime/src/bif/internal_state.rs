@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::process::all_pids;
 use super::time::make_unique_integer;
 use super::{GuardResult, Next, Raise, badarg, bifs};
+use crate::dist::entry::DistEntry;
 use crate::ets;
 use crate::heap::{MagicBinary, Message};
 use crate::loader::{debug, permission};
@@ -19,6 +20,7 @@ use crate::sched::ptab::{PTab, PTabElement};
 use crate::sched::timers;
 use crate::sys::memory;
 use crate::term::atom::{MAX_ATOM_CACHE_INDEX, atom_cache_index};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Bits, Pid, Term, View, am, hash, tag};
 
 bifs! {
@@ -118,7 +120,7 @@ fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> GuardResult<'p> {
     Ok(match name.name() {
         "binary_info" => binary_info(p, of.as_bits().ok_or_else(badarg)?),
         "native_record_def" => of.as_record().ok_or_else(badarg)?.definition().term(),
-        "channel_number" if of == am::nonode_at_nohost => Term::small(0),
+        "channel_number" if of == node_name() => Term::small(0),
         "channel_number" => am::undefined.term(),
         "atom_out_cache_index" => {
             let index = atom_cache_index(of.as_atom().ok_or_else(badarg)?);
@@ -276,7 +278,10 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> GuardResult<'p> {
         "next_port" => set_next(p, crate::port::table(), value)?,
         // Both are given back at once.
         "node_tab_delayed_delete" if value.as_small().is_some() => am::ok.term(),
-        "kill_dist_connection" => Term::bool(false),
+        "kill_dist_connection" => {
+            let node = DistEntry::find(value.as_atom().ok_or_else(badarg)?);
+            Term::bool(node.is_some_and(|node| node.end_controller(am::killed)))
+        }
         "jit_asm_dump" => am::notsup.term(),
         // Signals have one queue, whoever sends them.
         "proc_sig_buffers" if value.as_bool() == Some(true) => Term::bool(false),

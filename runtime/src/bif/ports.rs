@@ -267,7 +267,7 @@ fn info<'p>(p: &'p Process, port: &Port, item: &str) -> Option<Term<'p>> {
         "name" => crate::value::file_name::name_of_native(p, &state.name)
             .unwrap_or_else(|()| p.byte_list(&state.name)),
         "links" => {
-            let links: Vec<Term<'p>> = state.links.iter().map(|peer| peer.term()).collect();
+            let links: Vec<Term<'p>> = state.links.iter().map(|peer| peer.term(p)).collect();
             p.list(&links)
         }
         "id" => p.unsigned(slot(port.id)),

@@ -1,32 +1,26 @@
-//! The BIFs of processes: spawning, links, monitors, aliases, exit signals, names, and what a process knows of itself.
+//! The BIFs of processes: links, monitors, aliases, exit signals, names, and what a process knows of itself.
 
-use super::{
-    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, bifs, system_limit,
-};
+use super::spawn::new_ref;
+use super::{BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
-use crate::process::options::{self, BadOptions, MonitorOptions, SpawnRequest};
+use crate::process::nodes::{self, RemoteProcess};
+use crate::process::options::{self, BadOptions, MonitorOptions};
 use crate::process::order::answer::Native;
 use crate::process::order::replay::SystemNotice;
 use crate::process::order::{answer, explore};
-use crate::process::refs::{RefNumbers, make_pid_ref, make_ref};
+use crate::process::refs::{RefNumbers, make_pid_ref};
+use crate::process::signal::deliver_to_peer;
 use crate::process::{
-    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, Origin, PauseWords, Peer, Process, SYSTEM,
-    Signal, ask, deliver, exists, is_of_old_incarnation, order, registry, send,
+    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, PauseWords, Peer, Process, SYSTEM, Signal, ask,
+    deliver, exists, is_of_old_incarnation, order, registry, send,
 };
-use crate::term::atom::atom;
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, View, am, tag};
-use crate::trace::{Event, events, seq};
+use crate::trace::{Event, events};
 
 bifs! {
     ubif erlang:"self"/0 => self_0, own;
-    bif erlang:"spawn"/3 => spawn_3, ordered;
-    bif erlang:"spawn_link"/3 => spawn_link_3, ordered;
-    bif erlang:"spawn_opt"/4 => spawn_opt_4, ordered;
-    bif erts_internal:"spawn_request"/4 => spawn_request_4, ordered;
-    bif erts_internal:"dist_spawn_request"/4 => dist_spawn_request_4, ordered;
-    bif erlang:"spawn_request_abandon"/1 => spawn_request_abandon_1, ordered;
-    bif erts_internal:"spawn_system_process"/3 => spawn_system_process_3, ordered;
     bif erlang:"link"/1 => link_1, ordered;
     bif erlang:"link"/2 => link_2, ordered;
     bif erlang:"unlink"/1 => unlink_1, turn;
@@ -74,237 +68,6 @@ fn self_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> GuardResult<'p> {
     Ok(p.pid().term())
 }
 
-fn spawn_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
-    let (request, _) = options::spawn_options(Term::NIL, false);
-    Ok(spawn(p, mfa, &request, Term::NIL)?.0.term())
-}
-
-fn spawn_link_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
-    let (mut request, _) = options::spawn_options(Term::NIL, false);
-    request.link = Some(false);
-    // They are only told.
-    let opts = match p.flags.get().seq_token {
-        true => p.list(&[am::link.term()]),
-        false => Term::NIL,
-    };
-    Ok(spawn(p, mfa, &request, opts)?.0.term())
-}
-
-fn spawn_opt_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifResult<'p> {
-    let (request, parsed) = options::spawn_options(opts, false);
-    parsed?;
-    let (pid, reference) = spawn(p, [m, f, a], &request, opts)?;
-    if request.monitor.is_some() {
-        return Ok(p.tuple(&[pid.term(), p.reference_of(reference)]));
-    }
-    Ok(pid.term())
-}
-
-/// Spawns and links and monitors as `request` says; the pid and the reference of the monitor.
-fn spawn<'p>(
-    p: &'p Process,
-    [m, f, a]: [Term<'p>; 3],
-    request: &SpawnRequest<'p>,
-    opts: Term<'p>,
-) -> Result<(Pid, RefNumbers), Leave<'p>> {
-    let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
-        return Err(badarg().into());
-    };
-    if a.list_iter().any(|element| element.is_err()) {
-        return Err(badarg().into());
-    }
-    p.yield_if_killed_first()?;
-    let child = p
-        .bear(
-            module,
-            function,
-            a,
-            &request.options,
-            request.link.is_some(),
-        )
-        .map_err(|_| system_limit())?;
-    let reference = reference_for(request);
-    let seq = seq_spawn(p, &child.process, [m, f, a], request, (opts, reference));
-    events::spawned(p, child.process.shared(), [m, f, a], request.link.is_some());
-    bind(p, &child.process, request, reference);
-    if let Some(seq) = seq {
-        seq::spawn_done(p, &child.process, &seq);
-    }
-    Ok((child.start(), reference))
-}
-
-/// A spawn by a process with a sequential trace token, which goes to the child.
-#[inline]
-fn seq_spawn<'p>(
-    p: &'p Process,
-    child: &Process,
-    mfa: [Term<'p>; 3],
-    request: &SpawnRequest<'p>,
-    (options, reference): (Term<'p>, RefNumbers),
-) -> Option<seq::Spawn<'p>> {
-    p.flags.get().seq_token.then(|| {
-        let spawn = seq::Spawn {
-            mfa,
-            options,
-            reply_tag: request.reply_tag,
-            reference: p.reference_of(reference),
-        };
-        seq::spawned(p, child, &spawn);
-        spawn
-    })
-}
-
-/// The reference of the monitor or of the request.
-fn reference_for(request: &SpawnRequest<'_>) -> RefNumbers {
-    match request.monitor {
-        Some(monitor) => new_ref(monitor.alias),
-        None => make_ref(),
-    }
-}
-
-/// Links and monitors a child that does not run yet.
-fn bind(p: &Process, child: &Process, request: &SpawnRequest<'_>, reference: RefNumbers) {
-    if let Some(priority) = request.link {
-        p.relations().link(child.pid().into(), priority);
-        child.relations().link(p.pid().into(), false);
-    }
-    let monitor = request.monitor.as_ref().map(|_| reference);
-    explore::record_watched_birth(p.pid(), child.pid(), request.link.is_some(), monitor);
-    let Some(monitor) = request.monitor else {
-        return;
-    };
-    let mut relations = p.relations();
-    if let Some(end) = monitor.alias {
-        let priority = false;
-        relations.aliases.insert(reference, Alias { end, priority });
-    }
-    let origin = Origin {
-        target: Monitored::Process(child.pid()),
-        tag: monitor.tag.map(Message::copy_of),
-        priority: monitor.priority,
-    };
-    relations.origins.insert(reference, origin);
-    child.relations().targets.insert(reference, p.pid());
-}
-
-fn new_ref(alias: Option<AliasEnd>) -> RefNumbers {
-    if alias.is_some() {
-        make_pid_ref()
-    } else {
-        make_ref()
-    }
-}
-
-fn spawn_request_4<'p>(p: &'p Process, [m, f, a, opts]: [Term<'p>; 4]) -> BifResult<'p> {
-    let (Some(module), Some(function)) = (m.as_atom(), f.as_atom()) else {
-        return Ok(am::badarg.term());
-    };
-    let arity = a.list_iter().try_fold(0usize, |n, e| e.map(|_| n + 1));
-    let Ok(arity) = arity else {
-        return Ok(am::badarg.term());
-    };
-    p.yield_if_killed_first()?;
-    let (request, parsed) = options::spawn_options(opts, true);
-    let error = match parsed {
-        Err(BadOptions::NoList) => return Ok(am::badopt.term()),
-        Err(BadOptions::Option) => am::badopt,
-        Ok(()) => {
-            let mfa = p.tuple(&[m, f, a]);
-            let (init, args) = (am::spawn_init, p.list(&[mfa]));
-            let linked = request.link.is_some();
-            match p.bear(am::erts_internal, init, args, &request.options, linked) {
-                Err(_) => am::system_limit,
-                Ok(child) => {
-                    let call = (module, function, arity.min(255) as u8);
-                    child.process.initial_call.set(call);
-                    crate::trace::record::born(child.pid(), Some(p.pid()), call, a);
-                    let numbers = reference_for(&request);
-                    let mfa = [am::erts_internal.term(), init.term(), args];
-                    let _ = seq_spawn(p, &child.process, mfa, &request, (opts, numbers));
-                    events::spawned(p, child.process.shared(), mfa, linked);
-                    bind(p, &child.process, &request, numbers);
-                    let reference = p.reference_of(numbers);
-                    answer_spawn(p, &child.process, &request, reference);
-                    child.start();
-                    return Ok(reference);
-                }
-            }
-        }
-    };
-    Ok(refuse_spawn(p, &request, error))
-}
-
-/// Sends the message that a spawn request has been done, if it is asked for.
-fn answer_spawn<'p>(
-    p: &'p Process,
-    child: &Process,
-    request: &SpawnRequest<'p>,
-    reference: Term<'p>,
-) {
-    let pid = child.pid().term();
-    let reply = [request.reply_tag, reference, am::ok.term(), pid];
-    let reply = request.reply_ok.then(|| p.tuple(&reply));
-    let token = seq::spawn_replied(p, child, reply);
-    if let Some(reply) = reply {
-        deliver(p.pid(), Signal::sent(reply, child.pid(), token, 0));
-    }
-}
-
-/// The reference of a spawn that cannot be, and the message that says so.
-fn refuse_spawn<'p>(p: &'p Process, request: &SpawnRequest<'p>, error: Atom) -> Term<'p> {
-    let reference = p.reference_of(make_ref());
-    if request.reply_error {
-        let error = [am::error.term(), Atom::term(error)];
-        let reply = [request.reply_tag, reference, error[0], error[1]];
-        deliver(p.pid(), Signal::message(p.tuple(&reply), p.pid()));
-    }
-    reference
-}
-
-/// A spawn at another node: none can be reached.
-fn dist_spawn_request_4<'p>(
-    p: &'p Process,
-    [node, mfa, opts, kind]: [Term<'p>; 4],
-) -> BifResult<'p> {
-    let is_call = match mfa.as_tuple().map(crate::term::Tuple::elements) {
-        Some([m, f, a]) => {
-            let mut args = a.list_iter();
-            m.as_atom().is_some() && f.as_atom().is_some() && args.all(|arg| arg.is_ok())
-        }
-        _ => false,
-    };
-    let for_request = kind.same(atom("spawn_request"));
-    let (request, parsed) = options::spawn_options(opts, for_request);
-    let error = match parsed {
-        Err(BadOptions::Option) => am::badopt,
-        _ => am::noconnection,
-    };
-    if node.as_atom().is_none() || !is_call || parsed == Err(BadOptions::NoList) {
-        return Ok(am::badarg.term());
-    }
-    let reference = refuse_spawn(p, &request, error);
-    if for_request {
-        return Ok(reference);
-    }
-    Ok(p.tuple(&[reference, Term::bool(request.monitor.is_some())]))
-}
-
-/// A spawn of this node has always been done when its request returns: none is outstanding.
-fn spawn_request_abandon_1<'p>(_: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
-    match reference.view() {
-        View::Ref(_) => Ok(Term::bool(false)),
-        View::External(other) if other.kind() == tag::EXTERNAL_REF => Ok(Term::bool(false)),
-        _ => Err(badarg().into()),
-    }
-}
-
-fn spawn_system_process_3<'p>(p: &'p Process, mfa: [Term<'p>; 3]) -> BifResult<'p> {
-    let (mut request, _) = options::spawn_options(Term::NIL, false);
-    request.options.system = true;
-    request.options.priority = Some(crate::sched::run_queue::Priority::High);
-    Ok(spawn(p, mfa, &request, Term::NIL)?.0.term())
-}
-
 fn link_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     link(p, other, false)
 }
@@ -317,7 +80,13 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     explore::looks_for_peer(p, other)?;
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
-        return link_elsewhere(p, other);
+        return match Peer::process_of(other) {
+            Some(peer) => {
+                p.link(peer, priority);
+                Ok(Term::bool(true))
+            }
+            None => link_to_old(p, other),
+        };
     };
     let gone = match peer.pid() {
         Some(pid) => !exists(pid),
@@ -335,20 +104,22 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     Ok(Term::bool(true))
 }
 
-/// Links to what is on another node, which cannot be reached: an exit signal comes of it.
-fn link_elsewhere<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
-    let is_old = is_of_old_incarnation(other);
-    let is_linkable =
-        is_elsewhere(other, tag::EXTERNAL_PID) || is_old && is_elsewhere(other, tag::EXTERNAL_PORT);
-    if !is_linkable {
+/// Links to what is of an old incarnation of this node: an exit signal comes of it.
+fn link_to_old<'p>(p: &'p Process, other: Term<'p>) -> BifResult<'p> {
+    if !is_old_peer(other) {
         return Err(badarg().into());
     }
-    if is_old && !p.flags.get().trap_exit {
+    if !p.flags.get().trap_exit {
         return Err(am::noproc.into());
     }
-    let reason = if is_old { am::noproc } else { am::noconnection };
-    p.link_elsewhere(other, reason);
+    p.link_to_old(other);
     Ok(Term::bool(true))
+}
+
+/// Is it a process or port of an old incarnation of this node?
+fn is_old_peer(term: Term<'_>) -> bool {
+    let is_peer = is_elsewhere(term, tag::EXTERNAL_PID) || is_elsewhere(term, tag::EXTERNAL_PORT);
+    is_peer && is_of_old_incarnation(term)
 }
 
 fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -358,12 +129,9 @@ fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     }
     explore::looks_for_linked(p, other)?;
     events::happened(p.shared(), Event::Unlink, other);
-    match Peer::of(other) {
+    match Peer::of(other).or_else(|| Peer::process_of(other)) {
         Some(peer) => p.unlink(peer),
-        None if is_elsewhere(other, tag::EXTERNAL_PID) => p.unlink_elsewhere(other),
-        None if is_elsewhere(other, tag::EXTERNAL_PORT) && is_of_old_incarnation(other) => {
-            p.unlink_elsewhere(other);
-        }
+        None if is_old_peer(other) => p.unlink_from_old(other),
         None => return Err(badarg().into()),
     }
     Ok(Term::bool(true))
@@ -403,17 +171,12 @@ fn monitor<'p>(
     });
     let tag = options.tag.map(Message::copy_of);
     let reference = p.monitor(target, tag, alias, options.priority);
-    if target == Monitored::Elsewhere {
+    if target == Monitored::Gone {
         let kind = kind.as_atom().ok_or_else(badarg)?;
-        let reason = if is_of_old_incarnation(item) {
-            am::noproc
-        } else {
-            am::noconnection
-        };
         let item = Message::copy_of(item);
         let down = move |p: Option<&mut Process>| {
             if let Some(p) = p {
-                p.down_elsewhere(reference, [kind, reason], item);
+                p.down_of_old(reference, kind, item);
             }
         };
         deliver(p.pid(), Signal::request(down));
@@ -428,25 +191,30 @@ pub(super) fn is_elsewhere(term: Term<'_>, kind: u64) -> bool {
 }
 
 fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'static>> {
-    let by_name = |name: Atom, node: Atom| -> Result<Monitored, Leave<'static>> {
-        let here = node == am::nonode_at_nohost;
+    let by_name = |name: Atom| -> Result<Monitored, Leave<'static>> {
         let pid = match registry::find_to_watch(p, name)? {
-            Some(registry::Named::Process(pid)) if here => Some(pid),
+            Some(registry::Named::Process(pid)) => Some(pid),
             _ => None,
         };
-        Ok(Monitored::Name(name, node, pid))
+        Ok(Monitored::Name(name, node_name(), pid))
     };
     match target.view() {
         View::Pid(pid) => {
             explore::looks_for(p, pid)?;
             Ok(Monitored::Process(pid))
         }
-        _ if is_elsewhere(target, tag::EXTERNAL_PID) => Ok(Monitored::Elsewhere),
-        View::Atom(name) => by_name(name, am::nonode_at_nohost),
+        View::External(other) if other.kind() == tag::EXTERNAL_PID => {
+            let remote = Peer::process_of(target).map(RemoteProcess::Process);
+            Ok(remote.map_or(Monitored::Gone, Monitored::Remote))
+        }
+        View::Atom(name) => by_name(name),
         View::Tuple(tuple) => match tuple.elements() {
             [name, node] => match (name.as_atom(), node.as_atom()) {
+                (Some(name), Some(node)) if node == node_name() => by_name(name),
                 // A node that is not alive knows no other by name.
-                (Some(name), Some(am::nonode_at_nohost)) => by_name(name, am::nonode_at_nohost),
+                (Some(name), Some(node)) if is_alive() => {
+                    Ok(Monitored::Remote(RemoteProcess::Name(name, node)))
+                }
                 _ => Err(badarg().into()),
             },
             _ => Err(badarg().into()),
@@ -455,24 +223,29 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
     }
 }
 
+/// Has this node a name, by which others know it?
+fn is_alive() -> bool {
+    node_name() != am::nonode_at_nohost
+}
+
 fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'static>> {
     let by_name = |name: Atom| -> Result<Monitored, Leave<'static>> {
         let port = match registry::find(p, name)? {
             Some(registry::Named::Port(port)) => Some(port),
             _ => None,
         };
-        Ok(Monitored::NamedPort(name, am::nonode_at_nohost, port))
+        Ok(Monitored::NamedPort(name, node_name(), port))
     };
     match target.view() {
         View::Port(port) => Ok(Monitored::Port(port)),
         View::External(other)
             if other.kind() == tag::EXTERNAL_PORT && is_of_old_incarnation(target) =>
         {
-            Ok(Monitored::Elsewhere)
+            Ok(Monitored::Gone)
         }
         View::Atom(name) => by_name(name),
         View::Tuple(tuple) => match tuple.elements() {
-            [name, node] if *node == am::nonode_at_nohost => {
+            [name, node] if *node == node_name() => {
                 name.as_atom().map_or_else(|| Err(badarg().into()), by_name)
             }
             _ => Err(badarg().into()),
@@ -645,9 +418,10 @@ fn exit_signal<'p>(
             }
         }
         View::Port(port) => crate::process::ports::send_exit(p, port, reason),
-        // Without a connection nothing gets there.
-        View::External(other)
-            if other.kind() != tag::EXTERNAL_PORT || is_of_old_incarnation(to) => {}
+        View::External(_) if is_of_old_incarnation(to) => {}
+        View::External(other) if other.kind() != tag::EXTERNAL_PORT => {
+            nodes::send_exit(p, to, reason, priority);
+        }
         _ => return Err(badarg().into()),
     }
     Ok(Term::bool(true))
@@ -731,21 +505,22 @@ pub(super) fn ask_and_await(
 }
 
 fn group_leader_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.group_leader.get().term())
+    Ok(p.group_leader.get().term(p))
 }
 
 /// `false` for another process: then `group_leader/3` asks it.
+/// `false` for another process: then `group_leader/3` asks it.
 fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult<'p> {
-    let is_pid = leader.as_pid().is_some() || is_elsewhere(leader, tag::EXTERNAL_PID);
-    if is_pid && is_elsewhere(pid, tag::EXTERNAL_PID) {
-        // Without a connection nothing gets there.
-        return if is_of_old_incarnation(pid) {
-            Err(badarg().into())
-        } else {
-            Ok(Term::bool(true))
-        };
+    let leader_is = Peer::process_of(leader);
+    if let Some(process) = Peer::process_of(pid).filter(|process| process.is_elsewhere()) {
+        let leader = leader_is.ok_or_else(badarg)?;
+        deliver_to_peer(process, Signal::GroupLeader { leader });
+        return Ok(Term::bool(true));
     }
-    let (Some(leader), Some(pid)) = (leader.as_pid(), pid.as_pid()) else {
+    if is_elsewhere(pid, tag::EXTERNAL_PID) && leader_is.is_some() {
+        return Err(badarg().into());
+    }
+    let (Some(leader), Some(pid)) = (leader_is, pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
     explore::sets(pid, am::group_leader);
@@ -760,7 +535,8 @@ fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult
 }
 
 fn group_leader_3<'p>(p: &'p Process, [leader, pid, reference]: [Term<'p>; 3]) -> BifResult<'p> {
-    let (leader, pid) = (local_pid(leader)?, local_pid(pid)?);
+    let leader = Peer::process_of(leader).ok_or_else(badarg)?;
+    let pid = local_pid(pid)?;
     let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
     let asker = p.pid();
     let request = Signal::request(move |p| {

@@ -6,12 +6,14 @@ use super::process::{ask_and_await, reply};
 use super::{Next, bifs, calls_again};
 use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::{Heap, HeldBinary, Message};
+use crate::process::nodes::RemoteProcess;
 use crate::process::order::answer::are_written_alike;
 use crate::process::order::explore;
 use crate::process::order::explore::Info;
 use crate::process::refs::make_ref;
 use crate::process::watcher::WatchedBy;
 use crate::process::{Class, Monitored, Process, Signal, options, order};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, am, tag};
 
 bifs! {
@@ -145,7 +147,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         // Of an old incarnation of this node: a process that is gone.
         let external = p.x(0).as_external();
         let old = external.is_some_and(|external| {
-            external.kind() == tag::EXTERNAL_PID && external.node().name == am::nonode_at_nohost
+            external.kind() == tag::EXTERNAL_PID && external.node().name == node_name()
         });
         if old {
             p.set_x(0, am::undefined.term());
@@ -301,10 +303,10 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
             let arity = Term::small(i64::from(arity));
             p.tuple(&[module.term(), function.term(), arity])
         }
-        am::group_leader => p.group_leader.get().term(),
+        am::group_leader => p.group_leader.get().term(p),
         am::parent => match p.parent.get() {
-            parent if parent == p.pid() => am::undefined.term(),
-            parent => parent.term(),
+            parent if parent == p.pid().into() => am::undefined.term(),
+            parent => parent.term(p),
         },
         am::trap_exit => Term::bool(p.flags.get().trap_exit),
         am::async_dist => Term::bool(p.flags.get().async_dist),
@@ -400,12 +402,13 @@ fn relations(p: &Process, name: Atom) -> Term<'_> {
         return Term::NIL;
     };
     let items: Vec<Term<'_>> = match name {
-        am::links => relations.linked().map(|peer| peer.term()).collect(),
+        am::links => relations.linked().map(|peer| peer.term(p)).collect(),
         am::monitored_by => {
             let watchers = relations.watchers.values();
             let others = watchers.filter_map(|watcher| match &watcher.by {
                 WatchedBy::Object(object) => Some(p.magic_reference(object.upgrade()?)),
                 WatchedBy::Port(port) => Some(port.term()),
+                WatchedBy::Process(process) => Some(process.term(p)),
                 WatchedBy::Runtime => None,
             });
             let processes = relations.targets.values().map(|pid| pid.term());
@@ -437,10 +440,13 @@ fn relations(p: &Process, name: Atom) -> Term<'_> {
 fn monitored(p: &Process, target: Monitored) -> Term<'_> {
     let (kind, item) = match target {
         Monitored::Process(pid) => (am::process, pid.term()),
-        Monitored::Name(name, node, _) => (am::process, p.tuple(&[name.term(), node.term()])),
+        Monitored::Remote(RemoteProcess::Process(peer)) => (am::process, peer.term(p)),
+        Monitored::Name(name, node, _) | Monitored::Remote(RemoteProcess::Name(name, node)) => {
+            (am::process, p.tuple(&[name.term(), node.term()]))
+        }
         Monitored::Port(port) => (am::port, port.term()),
         Monitored::NamedPort(name, node, _) => (am::port, p.tuple(&[name.term(), node.term()])),
-        Monitored::Elsewhere => (am::process, am::undefined.term()),
+        Monitored::Gone => (am::process, am::undefined.term()),
         Monitored::TimeOffset => (am::time_offset, am::clock_service.term()),
     };
     p.tuple(&[kind.term(), item])

@@ -1,8 +1,9 @@
 //! The BIFs that send messages.
 
 use super::{BifResult, Control, badarg, badopt, bifs};
+use crate::process::nodes::Sending;
 use crate::process::suspension::Function;
-use crate::process::{NotSent, Process, send_to, send_with};
+use crate::process::{NotSent, Peer, Process, send_to, send_with};
 use crate::term::{Port, Term, am};
 use crate::trace::sysmon;
 
@@ -22,6 +23,10 @@ fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
             let function = (am::erlang, am::send, 2);
             Err(wait_for_port(p, port, function).into())
         }
+        Err(NotSent::BusyNode(controller)) => {
+            let function = (am::erlang, am::send, 2);
+            Err(wait_for_node(p, controller, function).into())
+        }
     }
 }
 
@@ -40,6 +45,13 @@ pub(crate) fn wait_for_port(p: &Process, port: Port, function: Function) -> Cont
     Control::Wait
 }
 
+/// As [`wait_for_port`], until the connection to another node takes data again.
+fn wait_for_node(p: &Process, controller: Peer, function: Function) -> Control<'_> {
+    p.suspend_in(function);
+    sysmon::busy_dist_port(p, controller);
+    Control::Wait
+}
+
 fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let (mut connect, mut suspend, mut priority) = (true, true, false);
     for option in options.list_iter() {
@@ -50,7 +62,12 @@ fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResul
             _ => return Err(badopt().into()),
         }
     }
-    match send_with(p, to, message, priority) {
+    let sending = Sending {
+        priority,
+        connects: connect,
+        waits: suspend,
+    };
+    match send_with(p, to, message, sending) {
         Err(NotSent::NotConnected) if !connect => Ok(am::noconnect.term()),
         Ok(()) | Err(NotSent::NotConnected) => Ok(am::ok.term()),
         Err(NotSent::NoSuchName) => Err(badarg().into()),
@@ -59,6 +76,10 @@ fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResul
             let function = (am::erlang, am::send, 3);
             Err(wait_for_port(p, port, function).into())
         }
-        Err(NotSent::Busy(_)) => Ok(am::nosuspend.term()),
+        Err(NotSent::BusyNode(controller)) if suspend => {
+            let function = (am::erlang, am::send, 3);
+            Err(wait_for_node(p, controller, function).into())
+        }
+        Err(NotSent::Busy(_) | NotSent::BusyNode(_)) => Ok(am::nosuspend.term()),
     }
 }

@@ -4,13 +4,14 @@
 //! Items that describe ERTS's allocators, polling and locks have no counterpart here. Asking for one is a `badarg`, or
 //! gets the answer of an ERTS that was built without it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::flags::max_heap_map;
 use super::{BifResult, Control, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
 use crate::code::native;
+use crate::dist::entry::{DistEntry, busy_limit};
 use crate::exec::exception;
 use crate::heap::{self, Heap};
 use crate::port;
@@ -21,6 +22,7 @@ use crate::sched::clock::TimeWarp;
 use crate::sched::{self, online};
 use crate::sys::chance::{clock, processors};
 use crate::term::atom::atom;
+use crate::term::counted::this_node;
 use crate::term::{Atom, Term, View, am, atom as atoms};
 use crate::value::number as numbers;
 
@@ -202,10 +204,17 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         } else {
             "little"
         }),
-        "creation" => Term::small(0),
+        "creation" => Term::small(this_node().1.into()),
         "c_compiler_used" => p.tuple(&[am::undefined.term(), am::undefined.term()]),
         "hipe_architecture" => am::undefined.term(),
-        "dist_ctrl" => Term::NIL,
+        "dist_ctrl" => {
+            let controlled = |entry: &Arc<DistEntry>| {
+                let controller = entry.controller()?;
+                Some(p.tuple(&[entry.name.term(), controller.term(p)]))
+            };
+            let all: Vec<Term<'p>> = DistEntry::all().iter().filter_map(controlled).collect();
+            p.list(&all)
+        }
         // Not one that ERTS knows.
         "allocator" => p.tuple(&[am::undefined.term(), Term::NIL, Term::NIL, Term::NIL]),
         "snifs" => {
@@ -316,7 +325,7 @@ fn limit_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "outstanding_system_requests_limit" => {
             p.integer(flags().outstanding_system_requests.load(Ordering::Relaxed))
         }
-        "dist_buf_busy_limit" => Term::small(1 << 20),
+        "dist_buf_busy_limit" => Term::small(busy_limit() as i64),
         "delayed_node_table_gc" => Term::small(60),
         "halt_flush_timeout" => am::infinity.term(),
         "max_integer" => p.big(false, &[u64::MAX; numbers::MAX_LIMBS]),

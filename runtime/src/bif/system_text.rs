@@ -13,6 +13,7 @@ use crate::port::{self, Port};
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::{self, Process, Signal, registry, send};
 use crate::sched::ptab::pin;
+use crate::term::counted::node_name;
 use crate::term::{Pid, am, atom as atoms};
 use crate::trace::dump::process_dump;
 
@@ -21,10 +22,7 @@ pub(super) fn text(item: &str) -> Option<String> {
     Some(match item {
         "info" => info(),
         "loaded" => loaded(),
-        "dist" => format!(
-            "=node:{}\n=no_distribution\n",
-            am::nonode_at_nohost.term().display()
-        ),
+        "dist" => format!("=node:{}\n=no_distribution\n", node_name().term().display()),
         _ => return None,
     })
 }

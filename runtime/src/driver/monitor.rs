@@ -58,7 +58,7 @@ impl Instance {
     /// Has the driver called when a process exits; whether it is there.
     fn monitor(self: &Arc<Self>, reference: RefNumbers, pid: Pid) -> bool {
         let this = Arc::downgrade(self);
-        let told = Box::new(move || {
+        let told = Box::new(move |_: Term<'_>| {
             if let Some(this) = this.upgrade() {
                 this.process_exit(reference);
             }

@@ -29,7 +29,7 @@ use crate::process::Process;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::watcher::{WatchedBy, Watcher};
 use crate::term::atom::atom;
-use crate::term::{Atom, Pid, am};
+use crate::term::{Atom, Pid, Term, am};
 
 /// Where a driver is that another one has added.
 const ADDED: &str = "another driver's library";
@@ -89,7 +89,7 @@ impl Table {
 fn watch(p: &Process) {
     let pid = p.pid();
     if with(|table| table.watched.insert(pid)) {
-        let told = Box::new(move || exited(pid));
+        let told = Box::new(move |_: Term<'_>| exited(pid));
         let by = WatchedBy::Runtime;
         let watcher = Watcher { told, by };
         p.relations().watchers.insert(make_ref(), watcher);

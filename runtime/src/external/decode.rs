@@ -200,7 +200,24 @@ pub(crate) fn decode_bare<'h>(
     bytes: &[u8],
     options: DecodeOptions,
 ) -> Result<(Term<'h>, usize), DecodeError> {
-    let mut decoder = Decoder::resume(heap, bytes, options, Paused::default());
+    decode_whole(Decoder::resume(heap, bytes, options, Paused::default()))
+}
+
+/// As [`decode_bare`] for a term of a message between nodes, the header of which has these atoms.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_with_header<'h>(
+    heap: &'h Heap,
+    bytes: &[u8],
+    atoms: &[Atom],
+) -> Result<(Term<'h>, usize), DecodeError> {
+    let mut decoder = Decoder::resume(heap, bytes, DecodeOptions::default(), Paused::default());
+    decoder.atoms = atoms;
+    decode_whole(decoder)
+}
+
+fn decode_whole<'h>(mut decoder: Decoder<'h, '_>) -> Result<(Term<'h>, usize), DecodeError> {
     decoder.steps = i64::MAX;
     match decoder.run() {
         Ok(term) => Ok((term.expect("there are not as many bytes"), decoder.at)),
@@ -266,6 +283,8 @@ struct Decoder<'h, 'b> {
     at: usize,
     safe: bool,
     local: bool,
+    /// Those of the header of a message between nodes.
+    atoms: &'b [Atom],
     values: Vec<Term<'h>>,
     frames: Vec<Frame>,
     /// Steps left, as ERTS counts them: one for each term, for its size, and one or more for itself.
@@ -282,6 +301,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             at: paused.at,
             safe: options.safe,
             local: paused.local,
+            atoms: &[],
             values: paused.values,
             frames: paused.frames,
             steps: paused.steps,
@@ -378,7 +398,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
                 let n = self.count()?;
                 self.big(n)?
             }
-            ATOM_EXT | SMALL_ATOM_EXT | ATOM_UTF8_EXT | SMALL_ATOM_UTF8_EXT => {
+            ATOM_EXT | SMALL_ATOM_EXT | ATOM_UTF8_EXT | SMALL_ATOM_UTF8_EXT | ATOM_CACHE_REF => {
                 self.atom_of(tag)?.term()
             }
             NEW_FLOAT_EXT => self.float(f64::from_be_bytes)?,
@@ -543,6 +563,10 @@ impl<'h, 'b> Decoder<'h, 'b> {
     }
 
     fn atom_of(&mut self, tag: u8) -> Step<Atom> {
+        if tag == ATOM_CACHE_REF {
+            let place = usize::from(self.u8()?);
+            return self.atoms.get(place).copied().ok_or(Reason::BadAtom);
+        }
         let (long, utf8) = match tag {
             ATOM_EXT => (true, false),
             SMALL_ATOM_EXT => (false, false),

@@ -1,6 +1,7 @@
 //! Encodes terms to bytes, byte for byte as `term_to_binary` of OTP 29 writes them.
 
 mod compress;
+mod header;
 mod pause;
 
 use super::tags::*;
@@ -10,6 +11,7 @@ use crate::num::limbs::IntRef;
 use crate::term::{Atom, Bits, External, Fun, Map, Pid, Ref, Term, View, compare, tag};
 
 pub(crate) use compress::{Compressing, Compression};
+pub(crate) use header::{CACHE_SIZE, HeaderAtoms, slot_of};
 pub(crate) use pause::PausedEncoder;
 
 /// How to encode.
@@ -82,6 +84,22 @@ pub(crate) fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<
     Ok(encoder.out)
 }
 
+/// The bytes of `terms` one behind the other, without versions, their atoms by places in the header of a message.
+///
+/// # Errors
+/// [`TooLarge`].
+pub(crate) fn encode_with_header<'h>(
+    terms: impl IntoIterator<Item = Term<'h>>,
+) -> Result<(HeaderAtoms, Vec<u8>), TooLarge> {
+    let mut encoder = Encoder::new(EncodeOptions::default(), false);
+    encoder.atoms = Some(HeaderAtoms::default());
+    for term in terms {
+        encoder.begin(term);
+        encoder.run(usize::MAX)?;
+    }
+    Ok((encoder.atoms.unwrap_or_default(), encoder.out))
+}
+
 /// Work of an encoding that is still to be done.
 #[derive(Clone, Copy)]
 enum Todo<'h> {
@@ -126,6 +144,8 @@ pub(crate) struct Encoder<'h> {
     steps: usize,
     /// Where bytes are only counted: how many there were before those of `out`.
     counted: Option<usize>,
+    /// Atoms that stand in the header of a message between nodes.
+    atoms: Option<HeaderAtoms>,
 }
 
 /// How far an encoding has come.
@@ -149,6 +169,7 @@ impl<'h> Encoder<'h> {
             share,
             steps: 0,
             counted: None,
+            atoms: None,
         }
     }
 
@@ -346,6 +367,12 @@ impl<'h> Encoder<'h> {
     }
 
     fn atom(&mut self, atom: Atom) {
+        if let Some(atoms) = &mut self.atoms
+            && let Some(place) = atoms.place(atom)
+        {
+            self.out.extend_from_slice(&[ATOM_CACHE_REF, place]);
+            return;
+        }
         let name = atom.name();
         if self.options.minor_version < 2
             && let Some(latin1) = crate::text::unicode::latin1_from_str(name)

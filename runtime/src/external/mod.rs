@@ -1,6 +1,6 @@
 //! The external term format: terms as bytes, for files, `.beam` literals and other nodes.
 //!
-//! Not here: the distribution header and its atom cache. Source: `external.c`, OTP 29, and the format's own description
+//! Not here: the headers of messages between nodes and what is remembered of them (`dist`). Source: `external.c`, OTP 29, and the format's own description
 //! in ERTS's documentation.
 //!
 //! Both directions take terms of any depth. Pending work is on a stack of its own, so neither decoding nor encoding
@@ -18,7 +18,8 @@ pub(crate) mod tags;
 mod tests;
 
 pub(crate) use decode::{DecodeError, DecodeOptions, Decoded, Paused};
-pub(crate) use decode::{decode, decode_bare, decode_some, is_compressed};
+pub(crate) use decode::{decode, decode_bare, decode_some, decode_with_header, is_compressed};
+pub(crate) use encode::{CACHE_SIZE, HeaderAtoms, encode_with_header, slot_of};
 pub(crate) use encode::{
     Compressing, Compression, EncodeOptions, Encoder, PausedEncoder, Progress, TooLarge,
 };

@@ -30,6 +30,8 @@ pub(crate) const SMALL_ATOM_UTF8_EXT: u8 = b'w';
 pub(crate) const V4_PORT_EXT: u8 = b'x';
 pub(crate) const LOCAL_EXT: u8 = b'y';
 pub(crate) const RECORD_EXT: u8 = b'C';
+/// An atom by its place in the header of a message between nodes.
+pub(crate) const ATOM_CACHE_REF: u8 = b'R';
 /// Not a term's tag: what follows the version is compressed.
 pub(crate) const COMPRESSED: u8 = b'P';
 

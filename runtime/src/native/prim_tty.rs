@@ -115,7 +115,7 @@ fn tty_init_2<'p>(p: &'p Process, [tty, options]: [Term<'p>; 2]) -> BifResult<'p
 /// Restores the terminal when the process ends.
 fn restore_behind(p: &Process) {
     // A terminal that has gone is not restored.
-    let told = Box::new(|| _ = terminal::restore());
+    let told = Box::new(|_: Term<'_>| _ = terminal::restore());
     let by = WatchedBy::Runtime;
     let watcher = Watcher { told, by };
     p.relations().watchers.insert(make_ref(), watcher);

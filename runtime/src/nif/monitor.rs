@@ -16,7 +16,7 @@ use crate::heap::MagicBinary;
 use crate::process::exists;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::watcher::{self, WatchedBy, Watcher, unwatch};
-use crate::term::{Pid, RawTerm};
+use crate::term::{Pid, RawTerm, Term};
 
 /// `ErlNifMonitor`: the numbers of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn watch(magic: &Arc<MagicBinary>, reference: RefNumbers, pid: Pid) -> bool {
     let object = Arc::downgrade(magic);
     let weak = object.clone();
     let by = WatchedBy::Object(object);
-    let told = Box::new(move || {
+    let told = Box::new(move |_: Term<'_>| {
         if let Some(magic) = weak.upgrade() {
             fire(&magic, reference, pid);
         }

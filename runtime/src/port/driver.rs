@@ -118,6 +118,14 @@ pub(super) trait Driver: Send {
         false
     }
 
+    /// May it control a connection to another node?
+    fn carries_connections(&self) -> bool {
+        false
+    }
+
+    /// Sends what waits for the connection that its port controls, as far as it is not busy.
+    fn serve_connection(&mut self, _port: &mut Context<'_>) {}
+
     /// Whether a port that is closed waits until all is written.
     fn must_flush(&self) -> bool {
         false
@@ -264,7 +272,7 @@ impl<'a> Context<'a> {
         let reference = make_ref();
         let port = Arc::downgrade(self.port);
         // From a timer: a process that is going says so while this port's lock is held.
-        let told = Box::new(move || {
+        let told = Box::new(move |_: Term<'_>| {
             let port = Weak::clone(&port);
             timers::run_after(0, move || {
                 if let Some(port) = port.upgrade() {

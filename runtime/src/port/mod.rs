@@ -32,6 +32,8 @@ use driver::{Context, Driver, End, Timer};
 use linked::Linked;
 pub(crate) use open::open_forker;
 
+use crate::dist::capabilities::Capabilities;
+use crate::dist::entry::DistEntry;
 use crate::heap::{Heap, Message};
 use crate::process::order::replay;
 use crate::process::refs::RefNumbers;
@@ -161,6 +163,15 @@ pub(crate) struct State {
     timers_set: u64,
     /// Set when the port is to end once all is written: why, and whether its owner asked for it.
     closing: Option<(Message, bool)>,
+    /// The connection to another node that it controls.
+    connection: Option<Connection>,
+}
+
+/// A connection to another node, which a port controls.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub(crate) entry: Arc<DistEntry>,
+    pub(crate) number: u32,
 }
 
 impl State {
@@ -187,6 +198,7 @@ impl State {
             timer: None,
             timers_set: 0,
             closing: None,
+            connection: None,
         }
     }
 
@@ -450,6 +462,39 @@ impl Port {
         self.linked()?.call(caller, operation, data)
     }
 
+    /// Makes it the controller of a connection to the node of `entry`, which this process has set up: the number of the
+    /// connection. `None` where it cannot be.
+    pub(crate) fn control_connection(
+        self: &Arc<Self>,
+        entry: &Arc<DistEntry>,
+        capabilities: Capabilities,
+        setup: Pid,
+    ) -> Option<u32> {
+        let mut state = self.state.lock();
+        let driver = state.driver.as_ref();
+        let is_able = driver.is_some_and(|driver| driver.carries_connections());
+        if state.gone || state.closing.is_some() || state.connection.is_some() || !is_able {
+            return None;
+        }
+        let number = entry.connect(self.id.into(), capabilities, setup)?;
+        let entry = Arc::clone(entry);
+        state.connection = Some(Connection { entry, number });
+        self.drive(state, |driver, port| {
+            driver.serve_connection(port);
+            Ok(())
+        });
+        Some(number)
+    }
+
+    /// Sends what waits for the connection that it controls.
+    fn serve_connection(self: &Arc<Self>) {
+        let _runs = sysprof::port_runs(self.id);
+        self.drive(self.state.lock(), |driver, port| {
+            driver.serve_connection(port);
+            Ok(())
+        });
+    }
+
     /// The program has ended.
     fn program_ended(self: &Arc<Self>, status: i32) {
         let state = self.state.lock();
@@ -534,6 +579,15 @@ impl Port {
             self.traced().happened(Event::Unregister, name.term());
         }
         self.remove();
+        if let Some(Connection { entry, number }) = state.connection.take() {
+            let is_normal = reason == am::normal;
+            let reason = if is_normal {
+                am::connection_closed.term()
+            } else {
+                reason
+            };
+            entry.disconnected(number, reason);
+        }
         let me = self.peer();
         for peer in std::mem::take(&mut state.links) {
             if let Some(pid) = peer.pid() {

@@ -24,6 +24,11 @@ pub(crate) fn hooks() -> Hooks {
                 let _ = port.command(data.into(), None, false, || {});
             }
         },
+        serve_connection: |id| {
+            if let Some(port) = Port::lookup(id) {
+                port.serve_connection();
+            }
+        },
         exists: |id| Port::lookup(id).is_some(),
         opens_again: super::open::open_again,
         each_tracee: |visit| {
@@ -60,7 +65,7 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
             drop(state);
             port.traced().ran(am::unlink);
             if was_linked {
-                port.traced().happened(Event::GettingUnlinked, from.term());
+                from.with_term(|from| port.traced().happened(Event::GettingUnlinked, from));
             }
             let ack = Signal::UnlinkAck {
                 from: port.peer(),
@@ -74,7 +79,8 @@ fn signal(to: PortId, signal: Signal) -> Result<(), Signal> {
         Signal::Demonitor { reference } => state.monitors.retain(|row| row.0 != reference),
         Signal::Exit(exit) => {
             let ExitSignal { from, reason, .. } = *exit;
-            if state.links.remove(&from) {
+            // From itself: the connection that it controls is to end.
+            if state.links.remove(&from) || from == port.peer() {
                 port.exit(state, from, reason.term());
             }
         }
@@ -162,7 +168,7 @@ impl Port {
     /// It is linked to `peer`.
     pub(super) fn report_link(&self, peer: Peer) {
         self.traced().ran(am::link);
-        self.traced().happened(Event::GettingLinked, peer.term());
+        peer.with_term(|peer| self.traced().happened(Event::GettingLinked, peer));
     }
 
     /// `from` has made `owner` its owner, by `port_connect/2`: as if by messages.

@@ -242,10 +242,10 @@ impl Process {
         }
         drop(together);
         for (_, watcher) in relations.watchers {
-            (watcher.told)();
+            (watcher.told)(reason);
         }
         for (reference, origin) in &relations.origins {
-            send_demonitor(&origin.target, *reference);
+            send_demonitor(&origin.target, *reference, self.pid());
         }
         for pid in relations.suspending.keys() {
             let by = self.pid();

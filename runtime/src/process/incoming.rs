@@ -4,6 +4,7 @@ use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
 use super::event::Event;
+use super::nodes::{self, RemoteProcess};
 use super::order::replay::stop;
 use super::order::{self, Source, explore, sockets};
 use super::probe::{happened, probes};
@@ -48,16 +49,34 @@ fn down<'h>(
     heap.tuple(&[tag, reference, kind, item, reason])
 }
 
-/// What is monitored, as a `'DOWN'` tells of it: its kind, itself, and its node where it was known by a name.
-type Item = (Atom, Term<'static>, Option<Atom>);
+/// What is monitored, as a `'DOWN'` tells of it.
+#[derive(Clone, Copy)]
+enum Item {
+    Peer(Peer),
+    /// By a name, at a node.
+    Name(Atom, Atom),
+}
 
-fn item_of(target: &Monitored) -> Option<Item> {
+impl Item {
+    fn term(self, heap: &Heap) -> Term<'_> {
+        match self {
+            Item::Peer(peer) => peer.term(heap),
+            Item::Name(name, node) => heap.tuple(&[name.term(), node.term()]),
+        }
+    }
+}
+
+/// The kind of what is monitored, and itself.
+fn item_of(target: &Monitored) -> Option<(Atom, Item)> {
     Some(match *target {
-        Monitored::Process(pid) => (am::process, pid.term(), None),
-        Monitored::Name(name, node, _) => (am::process, name.term(), Some(node)),
-        Monitored::Port(port) => (am::port, port.term(), None),
-        Monitored::NamedPort(name, node, _) => (am::port, name.term(), Some(node)),
-        Monitored::Elsewhere | Monitored::TimeOffset => return None,
+        Monitored::Process(pid) => (am::process, Item::Peer(pid.into())),
+        Monitored::Remote(RemoteProcess::Process(peer)) => (am::process, Item::Peer(peer)),
+        Monitored::Name(name, node, _) | Monitored::Remote(RemoteProcess::Name(name, node)) => {
+            (am::process, Item::Name(name, node))
+        }
+        Monitored::Port(port) => (am::port, Item::Peer(port.into())),
+        Monitored::NamedPort(name, node, _) => (am::port, Item::Name(name, node)),
+        Monitored::Gone | Monitored::TimeOffset => return None,
     })
 }
 
@@ -66,10 +85,10 @@ fn down_message(
     heap: &Heap,
     (reference, pid): (RefNumbers, Pid),
     tag: Option<Message>,
-    (kind, item, node): Item,
+    (kind, item): (Atom, Item),
     reason: Message,
 ) -> Term<'_> {
-    let item = node.map_or(item, |node| heap.tuple(&[item, node.term()]));
+    let item = item.term(heap);
     let reference = reference_of(heap, reference, pid);
     let reason = heap.attach(reason);
     down(heap, reference, tag, [kind.term(), item, reason])
@@ -224,6 +243,7 @@ impl Process {
                     relations.targets.remove(&reference);
                 }
             }
+            Signal::GroupLeader { leader } => self.group_leader.set(leader),
             Signal::MonitorDown { .. } => self.handle_down(signal),
             Signal::ReceiveTimeout { id } => {
                 if let Some(timer) = self.timer.as_mut().filter(|timer| timer.id == id) {
@@ -284,7 +304,7 @@ impl Process {
         self.record_link_news(Heard::Link, from);
         let is_new = self.relations().linked_by(from);
         if is_new {
-            happened(&self.shared, Event::GettingLinked, from.term());
+            from.with_term(|from| happened(&self.shared, Event::GettingLinked, from));
         }
     }
 
@@ -292,7 +312,7 @@ impl Process {
         self.record_link_news(Heard::Unlink, from);
         let relations = self.some_relations();
         if relations.is_some_and(|mut relations| relations.unlinked_by(from)) {
-            happened(&self.shared, Event::GettingUnlinked, from.term());
+            from.with_term(|from| happened(&self.shared, Event::GettingUnlinked, from));
         }
         let me = self.pid().into();
         deliver_to_peer(from, Signal::UnlinkAck { from: me, id });
@@ -375,6 +395,21 @@ impl Process {
         self.mailbox.push_attached(message, mark, priority);
     }
 
+    /// `{Tag, Reference, Outcome, Result}`, for a request to start a process on another node.
+    pub(crate) fn spawn_replied(
+        &mut self,
+        tag: Message,
+        request: RefNumbers,
+        outcome: Atom,
+        result: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
+    ) {
+        let pid = self.pid();
+        self.push_own(Mark::KEEPS, Source::NOTICE, false, |heap| {
+            let request = reference_of(heap, request, pid);
+            heap.tuple(&[heap.attach(tag), request, outcome.term(), result(heap)])
+        });
+    }
+
     fn handle_exit(&mut self, exit: ExitSignal) -> Result<(), Exiting> {
         let ExitSignal {
             from,
@@ -410,7 +445,7 @@ impl Process {
         }
         let unlinked = |p: &Process| {
             if linked {
-                happened(&p.shared, Event::GettingUnlinked, from.term());
+                from.with_term(|from| happened(&p.shared, Event::GettingUnlinked, from));
             }
         };
         if !linked && reason.term() == am::kill {
@@ -425,7 +460,7 @@ impl Process {
                 self.tell_exit_of_socket(from, reason.term());
             }
             self.push_own(mark, source, priority, |p| {
-                p.tuple(&[Atom::term(am::EXIT), from.term(), p.attach(reason)])
+                p.tuple(&[Atom::term(am::EXIT), from.term(p), p.attach(reason)])
             });
             unlinked(self);
             return Ok(());
@@ -497,7 +532,7 @@ impl Process {
     /// The end of a socket is delivered next.
     fn tell_exit_of_socket(&self, from: Peer, reason: Term<'_>) {
         let message = Heap::detached().into_message(|heap| {
-            heap.tuple(&[Atom::term(am::EXIT), from.term(), heap.copy_in(reason)])
+            heap.tuple(&[Atom::term(am::EXIT), from.term(heap), heap.copy_in(reason)])
         });
         self.tell_content(message.term());
     }
@@ -515,13 +550,8 @@ impl Process {
         )
     }
 
-    /// The monitor `reference` was set on `item`, which is not here.
-    pub(crate) fn down_elsewhere(
-        &mut self,
-        reference: RefNumbers,
-        [kind, reason]: [Atom; 2],
-        item: Message,
-    ) {
+    /// The monitor `reference` was set on `item`, which was of an old incarnation of this node.
+    pub(crate) fn down_of_old(&mut self, reference: RefNumbers, kind: Atom, item: Message) {
         let origin = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference));
@@ -530,26 +560,31 @@ impl Process {
         };
         let pid = self.pid();
         self.push_own(Mark::KEEPS, Source::NOTICE, origin.priority, |heap| {
-            let what = [kind.term(), heap.attach(item), reason.term()];
+            let what = [kind.term(), heap.attach(item), Atom::term(am::noproc)];
             let reference = reference_of(heap, reference, pid);
             down(heap, reference, origin.tag, what)
         });
     }
 
-    /// The exit signal of a link to `other`, of another node. Nothing comes where the link has been given up meanwhile.
-    pub(super) fn link_lost(&mut self, other: Message, reason: Atom) {
+    /// The exit signal of a link to `other`, of an old incarnation of this node. Nothing comes where the link has been
+    /// given up meanwhile.
+    pub(super) fn link_lost(&mut self, other: Message) {
         let was_linked = self
             .some_relations()
-            .is_some_and(|mut relations| relations.unlink_elsewhere(other.term()));
+            .is_some_and(|mut relations| relations.unlink_gone(other.term()));
         if !was_linked {
             return;
         }
         if !self.flags.get().trap_exit {
-            let _ = self.exit_with(Atom::term(reason));
+            let _ = self.exit_with(Atom::term(am::noproc));
             return;
         }
         self.push_own(Mark::CLEARS, Source::NOTICE, false, |p| {
-            p.tuple(&[Atom::term(am::EXIT), p.attach(other), reason.term()])
+            p.tuple(&[
+                Atom::term(am::EXIT),
+                p.attach(other),
+                Atom::term(am::noproc),
+            ])
         });
     }
 
@@ -575,7 +610,7 @@ impl Process {
         if let Some(pid) = origin.target.process() {
             self.tells_signal(SignalKind::Demonitor, pid);
         }
-        send_demonitor(&origin.target, reference);
+        send_demonitor(&origin.target, reference, self.pid());
         true
     }
 
@@ -729,7 +764,7 @@ impl Process {
 }
 
 /// Tells what was monitored that it is so no more.
-pub(super) fn send_demonitor(target: &Monitored, reference: RefNumbers) {
+pub(super) fn send_demonitor(target: &Monitored, reference: RefNumbers, by: Pid) {
     let target: Option<Pid> = match target {
         Monitored::Process(pid) => Some(*pid),
         Monitored::Name(_, _, pid) => *pid,
@@ -741,7 +776,11 @@ pub(super) fn send_demonitor(target: &Monitored, reference: RefNumbers) {
             super::time_offset::demonitor(reference);
             None
         }
-        Monitored::NamedPort(_, _, None) | Monitored::Elsewhere => None,
+        Monitored::Remote(target) => {
+            nodes::demonitor(*target, reference, by);
+            None
+        }
+        Monitored::NamedPort(_, _, None) | Monitored::Gone => None,
     };
     if let Some(pid) = target {
         // Gone: then its 'DOWN' finds no monitor.

@@ -5,7 +5,8 @@ use parking_lot::Mutex;
 
 use super::order::answer;
 use super::registry::{Named, whereis};
-use super::{Process, Signal, exists, send};
+use super::{Process, SYSTEM, Signal, exists, send};
+use crate::heap::Heap;
 use crate::sys::chance::clock::system_ns;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, View, am};
@@ -92,7 +93,7 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
     ];
     let meta = [
         (am::error_logger.term(), map::from_pairs(p, &tag)),
-        (am::gl.term(), p.group_leader.get().term()),
+        (am::gl.term(), p.group_leader.get().term(p)),
         (am::pid.term(), p.pid().term()),
         (am::time.term(), time(p)),
     ];
@@ -123,6 +124,29 @@ fn time(p: &Process) -> Term<'_> {
         Ok::<_, std::convert::Infallible>(p.integer(system_ns() / 1000))
     });
     now
+}
+
+/// Logs an error of no process.
+pub(crate) fn log_system_error(text: &str) {
+    let message = Heap::detached().into_message(|heap| {
+        let tag = [
+            (am::emulator.term(), Term::bool(true)),
+            (am::tag.term(), am::error.term()),
+        ];
+        let meta = [
+            (am::error_logger.term(), map::from_pairs(heap, &tag)),
+            (am::time.term(), heap.integer(system_ns() / 1000)),
+        ];
+        let args = heap.list(&[heap.string(text)]);
+        let level = am::error.term();
+        let meta = map::from_pairs(heap, &meta);
+        heap.tuple(&[am::log.term(), level, heap.string("~s"), args, meta])
+    });
+    let signal = Signal::own(message, SYSTEM);
+    let logger = SystemLogger::current().receiver();
+    if logger.is_none_or(|logger| send(logger, signal).is_err()) {
+        complain!("error (no logger): {text}");
+    }
 }
 
 /// Logs that `p` ends by an error nobody caught, with this exit value.

@@ -51,10 +51,12 @@ mod gc;
 mod incoming;
 pub(crate) mod logger;
 mod mailbox;
+pub(crate) mod nodes;
 pub(crate) mod options;
 pub(crate) mod order;
 mod outcome;
 mod outgoing;
+mod peer;
 pub(crate) mod ports;
 pub(crate) mod probe;
 mod raise;
@@ -116,10 +118,11 @@ pub(crate) use spawn::{
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::{Mailbox, timeout_ms};
 pub(crate) use order::replay::Tries;
-pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations};
+pub use peer::Peer;
+pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, SpawnWaiting};
 pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
-pub(crate) use signal::{Peer, SYSTEM, Signal};
+pub(crate) use signal::{SYSTEM, Signal};
 #[cfg(test)]
 pub(crate) use work::in_small_steps;
 pub(crate) use work::{AtRest, Due, PauseWords, Work, work};
@@ -174,8 +177,6 @@ pub(crate) struct Psd {
     saved_calls: Option<Box<saved_calls::SavedCalls>>,
     /// What the recording says that it has had.
     pub(crate) spent: probe::Spent,
-    /// `net_kernel:monitor_nodes/1`: subscriptions. No node ever comes or goes.
-    pub(crate) node_subscriptions: u32,
     pub(crate) max_heap: MaxHeap,
     /// When it dies.
     #[cfg(all(test, not(loom)))]
@@ -233,8 +234,8 @@ pub struct Process {
     timer: Option<Box<incoming::ReceiveTimer>>,
     relations: RefCell<Option<Box<Relations>>>,
     pub(crate) flags: Cell<Flags>,
-    pub(crate) group_leader: Cell<Pid>,
-    pub(crate) parent: Cell<Pid>,
+    pub(crate) group_leader: Cell<Peer>,
+    pub(crate) parent: Cell<Peer>,
     pub(crate) initial_call: Cell<(Atom, Atom, u8)>,
     /// Reductions of the time slices that have ended.
     reductions: Cell<u64>,
@@ -348,8 +349,8 @@ impl Process {
             timer: None,
             relations: RefCell::new(None),
             flags: Cell::new(Flags::default()),
-            group_leader: Cell::new(pid),
-            parent: Cell::new(pid),
+            group_leader: Cell::new(pid.into()),
+            parent: Cell::new(pid.into()),
             initial_call: Cell::new((crate::term::am::erlang, crate::term::am::apply, 2)),
             reductions: Cell::new(0),
             exit_reason: Cell::new(RawTerm::NONE),

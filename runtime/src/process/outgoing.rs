@@ -3,6 +3,7 @@
 use beamline_formats::ring::SignalKind;
 
 use super::direct_send::{ByAlias, Plain};
+use super::nodes::{self, Remote, Sending};
 use super::order::replay::{SystemNotice, stop};
 use super::order::{explore, identity, turns};
 use super::probe::probes;
@@ -15,12 +16,13 @@ use super::{
     trace_flags,
 };
 use crate::heap::{Literals, Message, size};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 
 /// Is it of a node that had this node's name and is gone: no process, no port, no alias?
 pub(crate) fn is_of_old_incarnation(term: Term<'_>) -> bool {
     term.as_external()
-        .is_some_and(|external| external.node().name == am::nonode_at_nohost)
+        .is_some_and(|external| external.node().name == node_name())
 }
 
 /// Why a message was not sent.
@@ -35,8 +37,10 @@ pub enum NotSent {
         /// It is to be woken.
         sleeps: bool,
     },
-    /// It is for another node, and there is no connection: lost, and only `send/3` tells.
+    /// It is for another node, to which there is no connection: lost, and only `send/3` tells.
     NotConnected,
+    /// The connection to its node is busy; the sender is woken when it takes data again.
+    BusyNode(Peer),
 }
 
 impl NotSent {
@@ -53,10 +57,10 @@ impl NotSent {
 /// When the receiver is an atom that nobody is registered as, or no receiver at all; when it is a busy port.
 #[inline]
 pub fn send_to(p: &Process, to: Term<'_>, message: Term<'_>) -> Result<(), NotSent> {
-    send_with(p, to, message, false)
+    send_with(p, to, message, Sending::PLAIN)
 }
 
-/// As [`send_to`]; with `priority`, a message through an alias that allows it goes before others.
+/// As [`send_to`], in another way than `!`.
 ///
 /// # Errors
 /// As [`send_to`].
@@ -64,7 +68,7 @@ pub(crate) fn send_with(
     p: &Process,
     to: Term<'_>,
     message: Term<'_>,
-    priority: bool,
+    sending: Sending,
 ) -> Result<(), NotSent> {
     if stop::is_asked() && is_for_process(to) {
         p.stops_before_sending().map_err(NotSent::not_yet)?;
@@ -88,7 +92,7 @@ pub(crate) fn send_with(
         report_send(p, to, message);
     }
     tally::message_sent();
-    let sent = send_on(p, (to, named), message, priority);
+    let sent = send_on(p, (to, named), message, sending);
     if p.flags.get().saves_calls {
         save_send(p, to, &sent);
     }
@@ -109,7 +113,7 @@ fn send_on(
     p: &Process,
     (to, named): (Term<'_>, Option<Named>),
     message: Term<'_>,
-    priority: bool,
+    sending: Sending,
 ) -> Result<(), NotSent> {
     match to.view() {
         View::Pid(pid) => {
@@ -121,7 +125,7 @@ fn send_on(
             if let Some(pid) = reference.pid() {
                 let token = seq_token(p, pid, to, message);
                 let number = p.next_sending(pid);
-                let alias = Some((reference.numbers(), priority));
+                let alias = Some((reference.numbers(), sending.priority));
                 explore::sends_through(p, number, pid, reference.numbers());
                 send_sized(p, pid, (message, alias), token, number);
             }
@@ -130,17 +134,16 @@ fn send_on(
         View::External(other) if other.kind() == tag::EXTERNAL_PORT => {
             return Err(NotSent::NoSuchName);
         }
-        // Without distribution no other node can be reached.
-        View::External(_) => return Err(NotSent::NotConnected),
+        View::External(_) => return nodes::send(p, Remote::Term(to), message, sending),
         View::Tuple(tuple) => {
             let [name, node] = tuple.elements() else {
                 return Err(NotSent::NoSuchName);
             };
-            let (Some(_), Some(node)) = (name.as_atom(), node.as_atom()) else {
+            let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
                 return Err(NotSent::NoSuchName);
             };
-            if node != am::nonode_at_nohost {
-                return Err(NotSent::NotConnected);
+            if node != node_name() {
+                return nodes::send(p, Remote::Name(name, node), message, sending);
             }
             if let Some(named) = named {
                 return deliver_to_named(p, named, message);
@@ -189,7 +192,7 @@ fn receiver_name(to: Term<'_>) -> Option<Atom> {
     match to.view() {
         View::Atom(name) => Some(name),
         View::Tuple(tuple) => match tuple.elements() {
-            [name, node] if *node == am::nonode_at_nohost => name.as_atom(),
+            [name, node] if *node == node_name() => name.as_atom(),
             _ => None,
         },
         _ => None,
@@ -303,13 +306,14 @@ fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<T
     }
 }
 
-/// Whether tracers hear of what is sent to `to`: without distribution, of nothing for other nodes.
+/// Whether tracers hear of what is sent to `to`: without a name this node sends nothing to others.
 fn is_told(to: Term<'_>) -> bool {
+    let is_alive = node_name() != am::nonode_at_nohost;
     match to.view() {
         View::Tuple(tuple) => {
-            matches!(*tuple.elements(), [name, node] if name.as_atom().is_some() && node == am::nonode_at_nohost)
+            matches!(*tuple.elements(), [name, node] if name.as_atom().is_some() && (is_alive || node == am::nonode_at_nohost))
         }
-        View::External(_) => false,
+        View::External(_) => is_alive,
         _ => true,
     }
 }
@@ -355,24 +359,24 @@ impl Process {
         }
     }
 
-    /// Links to `other`, of a node that cannot be reached: an exit signal with `reason` comes of it.
-    pub(crate) fn link_elsewhere(&self, other: Term<'_>, reason: Atom) {
-        if !self.relations().link_elsewhere(other) {
+    /// Links to `other`, of an old incarnation of this node: an exit signal comes of it.
+    pub(crate) fn link_to_old(&self, other: Term<'_>) {
+        if !self.relations().link_gone(other) {
             return;
         }
         let other = Message::copy_of(other);
         let lost = move |p: Option<&mut Process>| {
             if let Some(p) = p {
-                p.link_lost(other, reason);
+                p.link_lost(other);
             }
         };
         deliver(self.pid(), Signal::request(lost));
     }
 
-    /// Gives up the link to `other`, of another node.
-    pub(crate) fn unlink_elsewhere(&self, other: Term<'_>) {
+    /// Gives up the link to `other`, of an old incarnation of this node.
+    pub(crate) fn unlink_from_old(&self, other: Term<'_>) {
         if let Some(mut relations) = self.some_relations() {
-            relations.unlink_elsewhere(other);
+            relations.unlink_gone(other);
         }
     }
 
@@ -388,6 +392,15 @@ impl Process {
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });
         }
+    }
+
+    /// Wants no reply to this request to start a process any more; whether one was to come.
+    pub(crate) fn abandon_spawn(&self, request: RefNumbers) -> bool {
+        let waiting = self.some_relations();
+        waiting.is_some_and(|mut relations| {
+            let waiting = relations.spawns.get_mut(&request);
+            waiting.is_some_and(|it| !std::mem::replace(&mut it.is_abandoned, true))
+        })
     }
 
     /// Sends what the runtime has to say for it: one of its sendings, but in an explored run a message of nobody.
@@ -449,20 +462,12 @@ impl Process {
             Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
                 super::ports::deliver(port, signal);
             }
-            Monitored::Name(_, node, None) | Monitored::NamedPort(_, node, None) => {
-                let down = if node == am::nonode_at_nohost {
-                    Signal::down_of_gone(reference)
-                } else {
-                    Signal::MonitorDown {
-                        reference,
-                        reason: Message::copy_of(Atom::term(am::noconnection)),
-                        is_gone: false,
-                    }
-                };
-                deliver(from, down);
+            Monitored::Name(_, _, None) | Monitored::NamedPort(_, _, None) => {
+                deliver(from, Signal::down_of_gone(reference));
             }
+            Monitored::Remote(target) => nodes::monitor(target, reference, from),
             Monitored::TimeOffset => super::time_offset::monitor(reference, from),
-            Monitored::Elsewhere => {}
+            Monitored::Gone => {}
         }
         reference
     }

@@ -3,8 +3,8 @@
 //! Where a port is gone, this module answers in its stead.
 
 use super::probe::Tracee;
-use super::signal::{Peer, Signal, deliver_to_peer};
-use super::{NotSent, Process, deliver as deliver_to_process};
+use super::signal::{Signal, deliver_to_peer};
+use super::{NotSent, Peer, Process, deliver as deliver_to_process};
 use crate::hook::Hook;
 use crate::term::{Pid, Port, Term};
 
@@ -22,6 +22,8 @@ pub(crate) struct Hooks {
     pub(crate) exit: fn(&Process, Port, Term<'_>),
     /// Has a port, if it is there, take data from nobody in particular.
     pub(crate) command: fn(Port, Vec<u8>),
+    /// Has a port that controls a connection to another node send what waits for it.
+    pub(crate) serve_connection: fn(Port),
     /// Whether there is such a port.
     pub(crate) exists: fn(Port) -> bool,
     /// Opens a port for a connection that the recorded run accepted for this process, which is linked to it.
@@ -46,6 +48,11 @@ pub(crate) fn send_exit(p: &Process, to: Port, reason: Term<'_>) {
 /// Has a port take data from nobody in particular.
 pub(crate) fn command(port: Port, data: Vec<u8>) {
     (PORTS.get().command)(port, data);
+}
+
+/// Has a port that controls a connection to another node send what waits for it.
+pub(crate) fn serve_connection(port: Port) {
+    (PORTS.get().serve_connection)(port);
 }
 
 /// Whether there is such a port.

@@ -5,12 +5,13 @@
 use std::cell::RefMut;
 use std::collections::BTreeMap;
 
-use super::Process;
+use super::nodes::RemoteProcess;
+use super::options::SpawnRequest;
 use super::refs::RefNumbers;
-use super::signal::Peer;
 use super::small_map::Few;
 use super::suspension::Suspending;
 use super::watcher::Watcher;
+use super::{Peer, Process};
 use crate::heap::Message;
 use crate::term::compare::eq_exact;
 use crate::term::{Atom, Pid, Port, Term};
@@ -26,9 +27,10 @@ pub(crate) enum Monitored {
     Port(Port),
     /// A port, by a name it had at this node.
     NamedPort(Atom, Atom, Option<Port>),
-    /// Something of another node, or of an old incarnation of this one: its `'DOWN'` is on the way, and
-    /// says what it is.
-    Elsewhere,
+    /// A process of another node.
+    Remote(RemoteProcess),
+    /// Something of an old incarnation of this node: its `'DOWN'` is on the way, and says what it is.
+    Gone,
     /// `time_offset`.
     TimeOffset,
 }
@@ -41,7 +43,8 @@ impl Monitored {
             Monitored::Name(_, _, pid) => pid,
             Monitored::Port(_)
             | Monitored::NamedPort(..)
-            | Monitored::Elsewhere
+            | Monitored::Remote(_)
+            | Monitored::Gone
             | Monitored::TimeOffset => None,
         }
     }
@@ -75,14 +78,53 @@ pub(crate) struct Origin {
     pub(crate) priority: bool,
 }
 
+/// A request of the process to start another on another node, which waits for its reply.
+pub(crate) struct SpawnWaiting {
+    pub(crate) reply_ok: bool,
+    pub(crate) reply_error: bool,
+    pub(crate) reply_tag: Message,
+    /// Linked; to have priority messages of it.
+    pub(crate) link: Option<bool>,
+    pub(crate) monitor: Option<MonitorWaiting>,
+    /// The reply is wanted no more.
+    pub(crate) is_abandoned: bool,
+}
+
+/// The monitor that a child is to have.
+pub(crate) struct MonitorWaiting {
+    pub(crate) alias: Option<AliasEnd>,
+    pub(crate) priority: bool,
+    pub(crate) tag: Option<Message>,
+}
+
+impl SpawnWaiting {
+    /// What these options ask for.
+    pub(crate) fn of(request: &SpawnRequest<'_>) -> SpawnWaiting {
+        SpawnWaiting {
+            reply_ok: request.reply_ok,
+            reply_error: request.reply_error,
+            reply_tag: Message::copy_of(request.reply_tag),
+            link: request.link,
+            monitor: request.monitor.map(|monitor| MonitorWaiting {
+                alias: monitor.alias,
+                priority: monitor.priority,
+                tag: monitor.tag.map(Message::copy_of),
+            }),
+            is_abandoned: false,
+        }
+    }
+}
+
 /// Links, monitors and aliases of a process.
 #[derive(Default)]
 pub(crate) struct Relations {
     /// Links: 0, or the number of the unlink that waits for its acknowledgement.
     pub(crate) links: BTreeMap<Peer, Link>,
-    /// Processes and ports of other nodes that are linked: exit signals of them are on the way.
-    links_elsewhere: Vec<Message>,
+    /// Linked processes and ports of old incarnations of this node: exit signals of them are on the way.
+    links_to_gone: Vec<Message>,
     next_unlink: u64,
+    /// Requests to other nodes, by the reference of each.
+    pub(crate) spawns: BTreeMap<RefNumbers, SpawnWaiting>,
     /// Monitors on others.
     pub(crate) origins: Few<RefNumbers, Origin>,
     /// Others' monitors on this process.
@@ -162,24 +204,24 @@ impl Relations {
         }
     }
 
-    fn find_elsewhere(&self, other: Term<'_>) -> Option<usize> {
-        let mut links = self.links_elsewhere.iter();
+    fn find_gone(&self, other: Term<'_>) -> Option<usize> {
+        let mut links = self.links_to_gone.iter();
         links.position(|link| eq_exact(link.term(), other))
     }
 
-    /// Links to `other`, of another node. `false` when it was linked already.
-    pub(crate) fn link_elsewhere(&mut self, other: Term<'_>) -> bool {
-        let is_new = self.find_elsewhere(other).is_none();
+    /// Links to `other`, of an old incarnation of this node. `false` when it was linked already.
+    pub(crate) fn link_gone(&mut self, other: Term<'_>) -> bool {
+        let is_new = self.find_gone(other).is_none();
         if is_new {
-            self.links_elsewhere.push(Message::copy_of(other));
+            self.links_to_gone.push(Message::copy_of(other));
         }
         is_new
     }
 
-    /// Ends the link to `other`, of another node. `false` when there is none.
-    pub(crate) fn unlink_elsewhere(&mut self, other: Term<'_>) -> bool {
-        let at = self.find_elsewhere(other);
-        at.map(|at| self.links_elsewhere.swap_remove(at)).is_some()
+    /// Ends the link to `other`, of an old incarnation of this node. `false` when there is none.
+    pub(crate) fn unlink_gone(&mut self, other: Term<'_>) -> bool {
+        let at = self.find_gone(other);
+        at.map(|at| self.links_to_gone.swap_remove(at)).is_some()
     }
 
     /// Those linked now, in order.

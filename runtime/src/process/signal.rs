@@ -11,9 +11,9 @@ use super::direct_send::ByAlias;
 use super::order::{Setting, replay};
 use super::refs::RefNumbers;
 use super::seq_token::Token;
-use super::{Process, deliver};
+use super::{Peer, Process, deliver};
 use crate::heap::Message;
-use crate::term::{Atom, Pid, Port, RawTerm, Term, View, am};
+use crate::term::{Atom, Pid, Term, am};
 
 /// The sender of the runtime's own messages: no process's pid.
 pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
@@ -76,6 +76,8 @@ pub(crate) enum Signal {
     Monitor { reference: RefNumbers, from: Pid },
     /// No more.
     Demonitor { reference: RefNumbers },
+    /// Its group leader is to be this process, as a process of another node says.
+    GroupLeader { leader: Peer },
     /// What the receiver monitors is gone.
     MonitorDown {
         reference: RefNumbers,
@@ -179,41 +181,14 @@ impl ExitSignal {
     }
 }
 
-/// The other end of a link: a pid or port of this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Peer(u64);
-
-impl Peer {
-    /// The peer that a term stands for.
-    pub(crate) fn of(term: Term<'_>) -> Option<Peer> {
-        matches!(term.view(), View::Pid(_) | View::Port(_)).then(|| Peer(term.raw().0))
-    }
-    pub(crate) fn term(self) -> Term<'static> {
-        Term::immed(RawTerm(self.0))
-    }
-    pub(crate) fn pid(self) -> Option<Pid> {
-        self.term().as_pid()
-    }
-}
-
-impl From<Pid> for Peer {
-    fn from(pid: Pid) -> Peer {
-        Peer(pid.term().raw().0)
-    }
-}
-
-impl From<Port> for Peer {
-    fn from(port: Port) -> Peer {
-        Peer(port.term().raw().0)
-    }
-}
-
 /// Sends `signal` to the other end of a link.
 pub(crate) fn deliver_to_peer(peer: Peer, signal: Signal) {
-    match peer.term().view() {
-        View::Pid(pid) => deliver(pid, signal),
-        View::Port(port) => crate::process::ports::deliver(port, signal),
-        _ => unreachable!("a peer is a pid or a port"),
+    if let Some(pid) = peer.pid() {
+        deliver(pid, signal);
+    } else if let Some(port) = peer.port() {
+        super::ports::deliver(port, signal);
+    } else {
+        super::nodes::deliver(peer, signal);
     }
 }
 
@@ -249,6 +224,16 @@ impl Signal {
             from,
             sender: Sender::Runtime,
             number: 0,
+        }
+    }
+
+    /// A message of a process of another node, without a sequential trace token: its content comes from outside.
+    pub(crate) fn of_other_node(message: Message) -> Signal {
+        Signal::Message {
+            message,
+            from: SYSTEM,
+            sender: Sender::Process,
+            number: OUTSIDE,
         }
     }
 
@@ -418,6 +403,7 @@ impl Signal {
             | Signal::Exit(_)
             | Signal::UnlinkAck { .. }
             | Signal::Demonitor { .. }
+            | Signal::GroupLeader { .. }
             | Signal::MonitorDown { .. }
             | Signal::ReceiveTimeout { .. } => {}
         }

@@ -212,7 +212,7 @@ impl Process {
         let call = (module, function, arity);
         probes().born(child.pid(), Some(self.pid()), call, args);
         child.process.group_leader.set(self.group_leader.get());
-        child.process.parent.set(self.pid());
+        child.process.parent.set(self.pid().into());
         Ok(child)
     }
 }
@@ -226,7 +226,7 @@ pub(crate) fn make_first(module: Atom, function: Atom, leader: Option<Pid>) -> N
     let mut child = Newborn::new(&SpawnOptions::default(), 0, None).expect("room for a process");
     child.set_call(module, function, Term::NIL.raw(), 0);
     if let Some(leader) = leader {
-        child.process.group_leader.set(leader);
+        child.process.group_leader.set(leader.into());
     }
     child
 }

@@ -3,14 +3,14 @@
 use std::sync::Weak;
 
 use super::refs::RefNumbers;
-use super::{Process, Signal, deliver, send};
+use super::{Peer, Process, Signal, deliver, send};
 use crate::heap::MagicBinary;
-use crate::term::{Pid, Port};
+use crate::term::{Pid, Port, Term, am};
 
 /// A monitor of what is no process.
 pub(crate) struct Watcher {
-    /// Called when the process exits.
-    pub(crate) told: Box<dyn FnOnce() + Send>,
+    /// Called with the reason when the process exits; with `noproc` where it is gone already.
+    pub(crate) told: Box<dyn FnOnce(Term<'_>) + Send>,
     /// Whose it is.
     pub(crate) by: WatchedBy,
 }
@@ -21,19 +21,29 @@ pub(crate) enum WatchedBy {
     Object(Weak<MagicBinary>),
     /// A port.
     Port(Port),
+    /// A process of another node.
+    Process(Peer),
     /// The runtime itself: programs do not see it.
     Runtime,
 }
 
 /// Has `watcher` hear, by this reference, when the process exits; whether it is there.
 pub(crate) fn watch(pid: Pid, reference: RefNumbers, watcher: Watcher) -> bool {
-    let request = Signal::request(move |p: Option<&mut Process>| match p {
+    send(pid, request(reference, watcher)).is_ok()
+}
+
+/// As [`watch`]; where the process is gone, the watcher is called at once.
+pub(crate) fn watch_or_tell(pid: Pid, reference: RefNumbers, watcher: Watcher) {
+    deliver(pid, request(reference, watcher));
+}
+
+fn request(reference: RefNumbers, watcher: Watcher) -> Signal {
+    Signal::request(move |p: Option<&mut Process>| match p {
         Some(p) => {
             p.relations().watchers.insert(reference, watcher);
         }
-        None => (watcher.told)(),
-    });
-    send(pid, request).is_ok()
+        None => (watcher.told)(am::noproc.term()),
+    })
 }
 
 /// The process need not tell any more.

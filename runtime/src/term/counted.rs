@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
@@ -383,10 +383,30 @@ pub struct Node {
     pub creation: u32,
 }
 
-/// Name and creation of this node, as pids, ports and references carry them.
+/// Name and creation of this node, in the halves of a word, so that nobody sees one of them alone.
+static THIS_NODE: AtomicU64 = AtomicU64::new(packed(am::nonode_at_nohost, 0));
+
+const fn packed(name: Atom, creation: u32) -> u64 {
+    (name.index() as u64) << 32 | creation as u64
+}
+
+/// Name and creation of this node, as pids, ports and references carry them. A load.
 #[must_use]
 pub(crate) fn this_node() -> (Atom, u32) {
-    (am::nonode_at_nohost, 0)
+    let packed = THIS_NODE.load(Ordering::Acquire);
+    (Atom::from_index((packed >> 32) as u32), packed as u32)
+}
+
+/// The name of this node.
+#[must_use]
+pub(crate) fn node_name() -> Atom {
+    this_node().0
+}
+
+/// Gives this node a name, or with `nonode@nohost` and 0 takes it away. Pids, ports and references that it made before
+/// belong to it under any name.
+pub(crate) fn set_this_node(name: Atom, creation: u32) {
+    THIS_NODE.store(packed(name, creation), Ordering::Release);
 }
 
 /// Nodes that terms name: for as long as one does.
@@ -432,6 +452,12 @@ impl Node {
         let node = Arc::new(Node { name, creation });
         nodes.add(key, &node);
         node
+    }
+
+    /// Does a term name a node of this name and creation?
+    #[must_use]
+    pub(crate) fn is_named(name: Atom, creation: u32) -> bool {
+        NODES.read().get((name, creation)).is_some()
     }
 
     /// The names of all nodes that terms name, each once.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::exec::exception::current_call;
 use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::Heap;
+use crate::process::nodes::RemoteProcess;
 use crate::process::refs::RefNumbers;
 use crate::process::{self, Monitored, Process};
 use crate::term::Term;
@@ -41,8 +42,8 @@ fn state(p: &Process, doing: Doing) -> &'static str {
 fn identity(p: &Process, doing: Doing, text: &mut String) {
     let (module, function, arity) = p.initial_call.get();
     let parent = match p.parent.get() {
-        parent if parent == p.pid() => Term::NIL,
-        parent => parent.term(),
+        parent if parent == p.pid().into() => Term::NIL,
+        parent => parent.term(p),
     };
     // Writing to a string does not fail, here and below.
     let _ = writeln!(
@@ -94,16 +95,21 @@ fn relations(p: &Process, text: &mut String) {
     let reference = |numbers: &RefNumbers| heap.reference(*numbers).display().to_string();
     let mut items: Vec<String> = relations
         .linked()
-        .map(|peer| peer.term().display().to_string())
+        .map(|peer| peer.with_term(|peer| peer.display().to_string()))
         .collect();
     for (numbers, origin) in &relations.origins {
         let target = match origin.target {
             Monitored::Process(pid) => pid.term().display().to_string(),
             Monitored::Port(port) => port.term().display().to_string(),
-            Monitored::Name(name, node, _) | Monitored::NamedPort(name, node, _) => {
+            Monitored::Remote(RemoteProcess::Process(peer)) => {
+                peer.with_term(|peer| peer.display().to_string())
+            }
+            Monitored::Name(name, node, _)
+            | Monitored::NamedPort(name, node, _)
+            | Monitored::Remote(RemoteProcess::Name(name, node)) => {
                 format!("{{{},{}}}", name.term().display(), node.term().display())
             }
-            Monitored::Elsewhere => "undefined".to_owned(),
+            Monitored::Gone => "undefined".to_owned(),
             Monitored::TimeOffset => "clock_service".to_owned(),
         };
         items.push(format!("{{to,{target},{}}}", reference(numbers)));

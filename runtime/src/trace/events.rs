@@ -7,6 +7,7 @@ use super::spec;
 use super::tracer::{Event, Report, TracerId};
 pub(crate) use crate::process::event::Collection;
 use crate::process::{self, Dirty, ProcShared, Process, SYSTEM};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, View, am};
 
 /// Tells all sessions that ask for any of `flags` of an event of `id`.
@@ -75,7 +76,7 @@ pub(crate) fn received<'p>(p: &'p Process, from: Pid, message: Term<'p>) {
         let (node, sender) = if from == SYSTEM {
             (am::system.term(), am::undefined.term())
         } else {
-            (am::nonode_at_nohost.term(), from.term())
+            (node_name().term(), from.term())
         };
         let args = [node, sender, message];
         let matched = spec::run(pattern.spec.as_deref(), p, &r.session, &args);

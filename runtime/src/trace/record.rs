@@ -297,7 +297,7 @@ fn monitor(system: &System) -> sysmon::Monitor {
             large_heap: Number(system.large_heap_words),
             long_message_queue: system.long_message_queue,
             busy_port: system.busy_port,
-            busy_dist_port: false,
+            busy_dist_port: true,
         },
     }
 }
@@ -476,7 +476,7 @@ pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
     known::note(p, &known);
     match (recorder, known) {
         (Some(recorder), Known::Call(called)) => {
-            recorder.begins_in(p.pid(), Some(p.parent.get()), called);
+            recorder.begins_in(p.pid(), p.parent.get().pid(), called);
         }
         (Some(recorder), Known::Label(text)) => {
             let (id, label) = (id_of(p.pid()), recorder.label_text(text));
@@ -598,7 +598,7 @@ pub(super) fn report(tracee: Term<'_>, report: &Report<'_>) {
 /// A system event of a process or a port.
 pub(super) fn system(who: Peer, event: &SystemEvent) {
     if let Some(recorder) = recorder() {
-        recorder.system(recorder.id(who.term()), event);
+        who.with_term(|who| recorder.system(recorder.id(who), event));
     }
 }
 

@@ -43,7 +43,11 @@ pub(super) fn update() {
     LARGE_HEAP.store(least(|m| m.limits.large_heap.0), Ordering::Relaxed);
     let queue = least(|m| m.limits.long_message_queue.map_or(0, |(_, on)| on));
     LONG_QUEUE.store(queue, Ordering::Relaxed);
-    BUSY_PORT.store(all.iter().any(|m| m.limits.busy_port), Ordering::Relaxed);
+    BUSY_PORT.store(
+        all.iter()
+            .any(|m| m.limits.busy_port || m.limits.busy_dist_port),
+        Ordering::Relaxed,
+    );
     let any = all.iter().any(|m| m.receiver.is_some());
     ANY.store(any, Ordering::Relaxed);
 }
@@ -84,7 +88,7 @@ fn tell_those(who: Peer, event: &SystemEvent, wants: impl Fn(&Shared, &Monitor) 
         };
         let heap = Heap::detached();
         let (name, what) = (event.name().term(), event.term(&heap));
-        let message = Message::of_tuple(&[am::monitor.term(), who.term(), name, what]);
+        let message = Message::of_tuple(&[am::monitor.term(), who.term(&heap), name, what]);
         // Gone: then nobody wants it.
         let _ = process::send(receiver, Signal::own(message, SYSTEM));
     }
@@ -237,6 +241,13 @@ fn tell_of_queue(p: &Process, is_long: bool, sessions: &[u64]) {
         tell_those(p.pid().into(), &event, |session, _| {
             sessions.contains(&session.id)
         });
+    }
+}
+
+/// `p` waits for a connection to another node that is busy.
+pub(crate) fn busy_dist_port(p: &Process, controller: Peer) {
+    if BUSY_PORT.load(Ordering::Relaxed) {
+        tell(p.pid(), &SystemEvent::BusyDistPort { controller });
     }
 }
 

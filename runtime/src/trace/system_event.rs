@@ -5,7 +5,7 @@
 
 use crate::heap::Heap;
 use crate::loader::module::Mfa;
-use crate::process::Process;
+use crate::process::{Peer, Process};
 use crate::term::{Atom, Port, Term, am};
 
 macro_rules! system_events {
@@ -57,8 +57,10 @@ macro_rules! system_events {
 }
 
 system_events! {
-    /// There are no other nodes to be busy with: it never comes.
-    busy_dist_port: bool;
+    /// A process waits for a connection to another node that is busy.
+    busy_dist_port: bool =>
+        /// `Port | Pid`: what controls the connection.
+        BusyDistPort { controller: Peer };
     /// A process waits for a port that is busy.
     busy_port: bool =>
         /// `Port`
@@ -225,6 +227,7 @@ impl SystemEvent {
     pub(super) fn exceeds(&self, limits: &Limits) -> bool {
         let over = |limit: u64, is_over: bool| limit != 0 && is_over;
         match *self {
+            SystemEvent::BusyDistPort { .. } => limits.busy_dist_port,
             SystemEvent::BusyPort { .. } => limits.busy_port,
             SystemEvent::LargeHeap { heap } => {
                 let limit = limits.large_heap.0;
@@ -251,6 +254,7 @@ impl SystemEvent {
     pub(super) fn term<'h>(&self, heap: &'h Heap) -> Term<'h> {
         let timeout = |ms| pair(heap, am::timeout, heap.unsigned(ms));
         match *self {
+            SystemEvent::BusyDistPort { controller } => controller.term(heap),
             SystemEvent::BusyPort { port } => port.term(),
             SystemEvent::LargeHeap { heap: info } => heap.list(&info.pairs(heap)),
             SystemEvent::LongSchedule { ms, of } => match of {
@@ -292,6 +296,9 @@ pub(super) mod tests {
             arity: 2,
         });
         vec![
+            SystemEvent::BusyDistPort {
+                controller: Port(6).into(),
+            },
             SystemEvent::BusyPort { port: Port(7) },
             SystemEvent::LargeHeap { heap },
             SystemEvent::LongSchedule {
@@ -316,10 +323,10 @@ pub(super) mod tests {
         let sizes = "{old_heap_block_size,1},{heap_block_size,2},{mbuf_size,3},{stack_size,4},\
                      {old_heap_size,5},{heap_size,6}]";
         let places = "{in,{erlang,apply,2}},{out,undefined}]";
-        assert_eq!(told[1], format!("large_heap [{sizes}"));
-        assert_eq!(told[2], format!("long_schedule [{{timeout,12}},{places}"));
-        assert_eq!(told[3], format!("long_gc [{{timeout,11}},{sizes}"));
-        assert_eq!(told[4], "long_message_queue true");
+        assert_eq!(told[2], format!("large_heap [{sizes}"));
+        assert_eq!(told[3], format!("long_schedule [{{timeout,12}},{places}"));
+        assert_eq!(told[4], format!("long_gc [{{timeout,11}},{sizes}"));
+        assert_eq!(told[5], "long_message_queue true");
         let ops = [PortOp::Timeout, PortOp::Input, PortOp::Output];
         for (op, name) in ops.into_iter().zip(["timeout", "input", "output"]) {
             let of = Long::Port(op);
@@ -328,10 +335,7 @@ pub(super) mod tests {
             assert_eq!(what.display_cut(1000).to_string(), expected);
         }
         let names: Vec<Atom> = samples().iter().map(SystemEvent::name).collect();
-        let all = Limits::NAMES
-            .iter()
-            .filter(|name| **name != am::busy_dist_port);
-        assert!(all.eq(names.iter()));
+        assert!(Limits::NAMES.iter().eq(names.iter()));
     }
 
     #[test]

@@ -5,8 +5,10 @@ use super::super::process::{ask_and_await, reply};
 use super::super::{Next, Raise, badarg};
 use crate::heap::Heap;
 use crate::port::Port;
+use crate::process::nodes::RemoteProcess;
 use crate::process::refs::{make_ref, reference_of};
 use crate::process::{Monitored, Peer, Process, Signal};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, am};
 
 /// The item that is asked of a process.
@@ -49,7 +51,7 @@ pub(super) fn answer(p: &mut Process) -> Option<Result<Next, Raise<'static>>> {
             }
             None => am::undefined.term(),
         },
-        (_, Asked::Links | Asked::Monitors) if of == am::nonode_at_nohost => Term::NIL,
+        (_, Asked::Links | Asked::Monitors) if of == node_name() => Term::NIL,
         _ => return Some(Err(badarg())),
     };
     p.set_x(0, found);
@@ -108,7 +110,7 @@ fn link_list<'h>(heap: &'h Heap, links: impl Iterator<Item = (Peer, bool)>) -> T
         heap.tuple(&[
             Atom::new("erl_link").term(),
             kind.term(),
-            peer.term(),
+            peer.term(heap),
             Atom::new(state).term(),
             Term::small(number),
         ])
@@ -130,7 +132,7 @@ fn monitor_list<'h>(heap: &'h Heap, p: &Process) -> Term<'h> {
     };
     let mut records = Vec::new();
     for (numbers, origin) in &relations.origins {
-        let (kind, item, name) = monitored(origin.target);
+        let (kind, item, name) = monitored(heap, origin.target);
         let reference = reference_of(heap, *numbers, p.pid());
         records.push(record(kind, "origin", [reference, item, name]));
     }
@@ -148,7 +150,7 @@ fn monitor_list<'h>(heap: &'h Heap, p: &Process) -> Term<'h> {
 }
 
 /// The kind of what is monitored, what it is, and the name that it was monitored by.
-fn monitored(target: Monitored) -> (Atom, Term<'static>, Term<'static>) {
+fn monitored(heap: &Heap, target: Monitored) -> (Atom, Term<'_>, Term<'_>) {
     let or_undefined = |term: Option<Term<'static>>| term.unwrap_or(am::undefined.term());
     match target {
         Monitored::Process(pid) => (am::process, pid.term(), Term::NIL),
@@ -160,7 +162,13 @@ fn monitored(target: Monitored) -> (Atom, Term<'static>, Term<'static>) {
             let port = port.map(crate::term::Port::term);
             (am::port, or_undefined(port), name.term())
         }
-        Monitored::Elsewhere => (am::process, am::undefined.term(), Term::NIL),
+        Monitored::Remote(RemoteProcess::Process(peer)) => {
+            (am::process, peer.term(heap), Term::NIL)
+        }
+        Monitored::Remote(RemoteProcess::Name(name, node)) => {
+            (am::process, node.term(), name.term())
+        }
+        Monitored::Gone => (am::process, am::undefined.term(), Term::NIL),
         Monitored::TimeOffset => (am::time_offset, am::clock_service.term(), Term::NIL),
     }
 }

@@ -95,6 +95,7 @@ impl<'h> PausedEncoder<'h> {
         let bits = terms.map(|term| term.as_bits().expect("bits are shared"));
         let shared = self.shared_at.into_iter().zip(bits);
         Encoder {
+            atoms: None,
             options: self.options,
             out: self.out,
             from: self.from,

@@ -404,7 +404,7 @@ impl State {
 
     fn monitor(&self, pid: Pid, p: Option<&Process>) -> Option<RefNumbers> {
         let (me, reference) = (self.me.clone(), make_ref());
-        let told = move || {
+        let told = move |_: Term<'_>| {
             if let Some(me) = me.upgrade() {
                 down(&me, reference, pid);
             }

@@ -4,7 +4,7 @@
 use parking_lot::RwLock;
 
 use crate::process::Peer;
-use crate::term::{Port, View};
+use crate::term::Port;
 
 /// A bit for each number of a port.
 static SOCKETS: RwLock<Vec<u64>> = RwLock::new(Vec::new());
@@ -33,7 +33,7 @@ pub(in crate::process) fn is_socket(port: Port) -> bool {
 
 /// Is or was this a port that is a socket?
 pub(in crate::process) fn is_socket_peer(peer: Peer) -> bool {
-    matches!(peer.term().view(), View::Port(port) if is_socket(port))
+    peer.port().is_some_and(is_socket)
 }
 
 #[cfg(test)]

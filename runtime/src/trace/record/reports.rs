@@ -60,6 +60,12 @@ fn record_of(
             is_long: is_long.into(),
             messages,
         },
+        SystemEvent::BusyDistPort { controller } => RingEvent::BusyPort {
+            port: match (controller.pid(), controller.port()) {
+                (Some(pid), _) => id_of(pid),
+                (None, port) => port.map_or(Id::None, |port| Id::Port(port.0)),
+            },
+        },
         SystemEvent::BusyPort { port } => RingEvent::BusyPort {
             port: Id::Port(port.0),
         },

@@ -108,7 +108,13 @@ impl Tcp {
     }
 
     /// Sends a packet to the process that is to get it.
-    fn deliver_one(&mut self, port: &Context<'_>, length: usize) -> Result<(), Over> {
+    fn deliver_one(&mut self, port: &mut Context<'_>, length: usize) -> Result<(), Over> {
+        if let Some(connection) = port.state.connection.clone() {
+            let packet = self.input.take(length, self.inet.settings.packet);
+            let bytes = packet.bytes[packet.body].to_vec();
+            self.input.finish();
+            return self.receive_packet(port, &connection, &bytes);
+        }
         let settings = &self.inet.settings;
         let is_active = settings.is_active();
         let in_headers = self.input.in_headers;

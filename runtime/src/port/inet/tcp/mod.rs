@@ -1,6 +1,7 @@
 //! The driver `tcp_inet`: connections, and sockets that listen for them. Source: `tcp_inet_ctl()` and those behind it.
 
 mod accept;
+mod connection;
 mod deliver;
 mod input;
 mod output;
@@ -529,6 +530,14 @@ impl Driver for Tcp {
 
     fn sets_busy(&self) -> bool {
         true
+    }
+
+    fn carries_connections(&self) -> bool {
+        true
+    }
+
+    fn serve_connection(&mut self, port: &mut Context<'_>) {
+        self.send_packets(port);
     }
 
     fn must_flush(&self) -> bool {

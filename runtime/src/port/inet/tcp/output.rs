@@ -276,6 +276,7 @@ impl Tcp {
             self.set_busy(port, false);
             self.cancel_due(port, Due::Send);
             self.inet.reply_ok(port);
+            self.send_packets(port);
         }
     }
 

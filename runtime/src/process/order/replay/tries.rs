@@ -262,7 +262,7 @@ impl Process {
             Signal::Exit(exit) if self.flags.get().trap_exit => {
                 Heap::detached().into_message(|heap| {
                     let reason = heap.attach(HeapMessage::copy_of(exit.reason.term()));
-                    heap.tuple(&[Atom::term(am::EXIT), exit.from.term(), reason])
+                    heap.tuple(&[Atom::term(am::EXIT), exit.from.term(heap), reason])
                 })
             }
             Signal::MonitorDown {

@@ -1,0 +1,482 @@
+//! What is known of another node: whether it is connected, what is to be sent to it, and which processes of this node
+//! have to do with it. Source: `DistEntry` in `erl_node_tables.h`, OTP 29.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::atom_cache::AtomCache;
+use super::capabilities::{Capabilities, PUBLISHED};
+use super::input::Input;
+use super::output::Outgoing;
+use super::this_node::{net_kernel, next_connection};
+use super::{node_monitors, output, spawn};
+use crate::heap::{Heap, MagicBinary};
+use crate::process::nodes::RemoteProcess;
+use crate::process::refs::{RefNumbers, make_ref};
+use crate::process::signal::{ExitSignal, deliver_to_peer};
+use crate::process::suspension::go_on;
+use crate::process::watcher::unwatch;
+use crate::process::{Peer, SYSTEM, Signal, deliver, ports};
+use crate::term::{Atom, Pid, Term, am};
+
+/// Bytes in a queue at which senders must wait (`+zdbbl`). Source: `ERTS_DE_BUSY_LIMIT`.
+static BUSY_LIMIT: AtomicUsize = AtomicUsize::new(1024 * 1024);
+
+/// Sets how many bytes a queue holds before senders must wait.
+pub(crate) fn set_busy_limit(bytes: usize) {
+    BUSY_LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// How many bytes a queue holds before senders must wait.
+pub(crate) fn busy_limit() -> usize {
+    BUSY_LIMIT.load(Ordering::Relaxed)
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is none.
+    #[default]
+    Idle,
+    /// `net_kernel` sets it up. What is sent waits.
+    Pending,
+    /// It stands.
+    Connected,
+}
+
+/// A node that is or was talked to. It stays, as the atom of its name does.
+pub(crate) struct DistEntry {
+    pub(crate) name: Atom,
+    handle: OnceLock<Arc<MagicBinary>>,
+    pub(super) state: Mutex<State>,
+    pub(super) input: Mutex<Input>,
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+/// The object behind a handle.
+struct Handle(Atom);
+
+/// What changes with a connection.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// The number of the connection, or of the last one.
+    pub(super) connection: u32,
+    pub(super) controller: Option<Peer>,
+    pub(super) capabilities: Capabilities,
+    pub(super) cache: AtomCache,
+    /// What is to be sent once the connection stands.
+    pub(super) pending: Vec<Outgoing>,
+    queue: Queue,
+    pub(super) relations: Relations,
+    /// Gives its size with each packet.
+    pub(crate) gives_size: bool,
+    pub(crate) input_handler: Option<Pid>,
+}
+
+/// Packets that the controller has not taken yet.
+#[derive(Default)]
+struct Queue {
+    packets: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// The controller takes packets, or has been told to: it finds those that are added now.
+    is_served: bool,
+    /// Processes that wait for room.
+    waiting: Vec<Pid>,
+}
+
+/// Which processes of this node hear of the end of a connection.
+#[derive(Default)]
+pub(super) struct Relations {
+    /// Processes of this node, and of the other one.
+    pub(super) links: BTreeSet<(Pid, Peer)>,
+    /// Monitors of this node's processes on the other one's.
+    pub(super) monitors: BTreeMap<RefNumbers, (Pid, RemoteProcess)>,
+    /// Monitors of the other node's processes on those of this node, by the other's reference: on whom, and by which
+    /// reference it is watched here.
+    pub(super) watched: BTreeMap<Vec<u32>, (Pid, RefNumbers)>,
+    /// Spawn requests that wait for their reply.
+    pub(super) spawns: BTreeMap<RefNumbers, Pid>,
+    /// Processes that monitor the node, how often, and by which reference they are watched.
+    pub(super) node_monitors: BTreeMap<Pid, (u32, RefNumbers)>,
+}
+
+static TABLE: RwLock<BTreeMap<Atom, Arc<DistEntry>>> = RwLock::new(BTreeMap::new());
+
+impl DistEntry {
+    /// The node of this name, made where it is not known.
+    pub(crate) fn of(name: Atom) -> Arc<DistEntry> {
+        if let Some(entry) = DistEntry::find(name) {
+            return entry;
+        }
+        let mut table = TABLE.write();
+        let entry = table.entry(name).or_insert_with(|| {
+            Arc::new(DistEntry {
+                name,
+                handle: OnceLock::new(),
+                state: Mutex::default(),
+                input: Mutex::default(),
+                received: AtomicU64::new(0),
+                sent: AtomicU64::new(0),
+            })
+        });
+        entry.clone()
+    }
+
+    /// The node of this name, if it is known.
+    pub(crate) fn find(name: Atom) -> Option<Arc<DistEntry>> {
+        TABLE.read().get(&name).cloned()
+    }
+
+    /// All nodes that are or were talked to.
+    pub(crate) fn all() -> Vec<Arc<DistEntry>> {
+        TABLE.read().values().cloned().collect()
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.lock().phase
+    }
+
+    /// The number of its connection, or of its last one.
+    pub(crate) fn connection(&self) -> u32 {
+        self.state.lock().connection
+    }
+
+    /// What controls its connection.
+    pub(crate) fn controller(&self) -> Option<Peer> {
+        self.state.lock().controller
+    }
+
+    /// Is it connected, and seen by `nodes/0` or not?
+    pub(crate) fn visibility(&self) -> Option<bool> {
+        let state = self.state.lock();
+        (state.phase == Phase::Connected).then_some(state.capabilities & PUBLISHED != 0)
+    }
+
+    /// The handle of a connection: `{Number, Reference}`.
+    pub(crate) fn handle<'h>(&self, heap: &'h Heap, connection: u32) -> Term<'h> {
+        let object = || MagicBinary::new(make_ref(), Box::new(Handle(self.name)));
+        let magic = self.handle.get_or_init(object).clone();
+        heap.tuple(&[Term::small(connection.into()), heap.magic_reference(magic)])
+    }
+
+    /// The node and the number of the connection that a handle stands for.
+    pub(crate) fn of_handle(handle: Term<'_>) -> Option<(Arc<DistEntry>, u32)> {
+        let [connection, reference] = handle.as_tuple()?.elements() else {
+            return None;
+        };
+        let Handle(name) = reference.as_ref()?.magic()?.get()?;
+        let connection = u32::try_from(connection.as_small()?).ok()?;
+        Some((DistEntry::find(*name)?, connection))
+    }
+
+    /// The number of its connection, which is to be made where there is none.
+    pub(crate) fn prepare_connection(&self) -> u32 {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Idle {
+            state.becomes_pending();
+        }
+        state.connection
+    }
+
+    /// Has `net_kernel` connect, where nobody does; whether there is or may come a connection.
+    pub(super) fn auto_connect(&self) -> bool {
+        let connection = {
+            let mut state = self.state.lock();
+            if state.phase != Phase::Idle {
+                return true;
+            }
+            state.becomes_pending();
+            state.connection
+        };
+        let Some(kernel) = net_kernel() else {
+            self.abort(connection);
+            return false;
+        };
+        let message = Heap::detached().into_message(|heap| {
+            let handle = self.handle(heap, connection);
+            heap.tuple(&[am::auto_connect.term(), self.name.term(), handle])
+        });
+        deliver(kernel, Signal::own(message, SYSTEM));
+        true
+    }
+
+    /// The connection of this number will not come; whether it had come.
+    pub(crate) fn abort(&self, connection: u32) -> bool {
+        let mut state = self.state.lock();
+        if state.connection != connection {
+            return false;
+        }
+        match state.phase {
+            Phase::Connected => true,
+            Phase::Idle => false,
+            Phase::Pending => {
+                let left = state.reset();
+                drop(state);
+                left.end(self, am::noconnection.term());
+                false
+            }
+        }
+    }
+
+    /// Answers that a process of the other node cannot be linked to one that is of an old incarnation of this one.
+    pub(super) fn refuse_link(&self, old: Term<'_>, peer: Peer) {
+        self.send_link_exit(old, peer, am::noproc.term());
+    }
+
+    /// The connection stands, set up by the process `setup`: its number. `None` where none was to come. What waits to be
+    /// sent is queued; the caller has the controller look for it.
+    pub(crate) fn connect(
+        &self,
+        controller: Peer,
+        capabilities: Capabilities,
+        setup: Pid,
+    ) -> Option<u32> {
+        let kernel = net_kernel()?;
+        // Nobody receives before the connection stands.
+        *self.input.lock() = Input::default();
+        let connection = {
+            let mut state = self.state.lock();
+            if state.phase != Phase::Pending {
+                return None;
+            }
+            state.phase = Phase::Connected;
+            state.controller = Some(controller);
+            state.capabilities = capabilities;
+            state.queue.is_served = true;
+            for outgoing in std::mem::take(&mut state.pending) {
+                let packet = outgoing.packet(&mut state);
+                state.queue.push(packet);
+            }
+            state.connection
+        };
+        let message = Heap::detached().into_message(|heap| {
+            let [tag, node, setup] = [am::dist_ctrlr.term(), self.name.term(), setup.term()];
+            heap.tuple(&[tag, controller.term(heap), node, setup])
+        });
+        deliver(kernel, Signal::own(message, SYSTEM));
+        node_monitors::tell_up(self.name, connection, capabilities & PUBLISHED != 0);
+        Some(connection)
+    }
+
+    /// The connection has ended.
+    pub(crate) fn disconnected(&self, connection: u32, reason: Term<'_>) {
+        let mut state = self.state.lock();
+        if state.connection != connection || state.phase != Phase::Connected {
+            return;
+        }
+        let was_visible = state.capabilities & PUBLISHED != 0;
+        let left = state.reset();
+        drop(state);
+        left.end(self, am::noconnection.term());
+        let reason = reason
+            .as_tuple()
+            .filter(|pair| pair.arity() == 2 && pair.get(0) == am::shutdown)
+            .map_or(reason, |pair| pair.get(1));
+        node_monitors::tell_down(self.name, connection, was_visible, reason);
+    }
+
+    /// Is the node connected, and able to do this?
+    pub(crate) fn is_able(&self, what: Capabilities) -> bool {
+        let state = self.state.lock();
+        state.phase == Phase::Connected && state.capabilities & what == what
+    }
+
+    /// Ends what controls the connection, and the connection with it: a port with this reason. `false` where there is
+    /// none.
+    pub(crate) fn end_controller(&self, reason: Atom) -> bool {
+        let Some(controller) = self.controller() else {
+            return false;
+        };
+        let reason = match controller.pid() {
+            Some(_) => am::kill,
+            None => reason,
+        };
+        let exit = ExitSignal::new(controller, reason.term());
+        deliver_to_peer(controller, Signal::Exit(Box::new(exit)));
+        true
+    }
+
+    /// Adds a packet, and tells the controller where it does not look by itself.
+    pub(super) fn push(&self, mut state: parking_lot::MutexGuard<'_, State>, packet: Vec<u8>) {
+        state.queue.push(packet);
+        if std::mem::replace(&mut state.queue.is_served, true) {
+            return;
+        }
+        let controller = state.controller;
+        drop(state);
+        if let Some(port) = controller.and_then(Peer::port) {
+            ports::serve_connection(port);
+        } else if let Some(pid) = controller.and_then(Peer::pid) {
+            tell_of_data(pid);
+        }
+    }
+
+    /// From now on the controller looks for packets by itself; whether nobody did.
+    pub(crate) fn begin_to_serve(&self, connection: u32) -> bool {
+        let mut state = self.state.lock();
+        state.connection == connection && !std::mem::replace(&mut state.queue.is_served, true)
+    }
+
+    /// The next packet. With none, the controller must be told when there is one.
+    pub(crate) fn next_packet(&self, connection: u32) -> Option<Vec<u8>> {
+        let mut state = self.state.lock();
+        if state.connection != connection {
+            return None;
+        }
+        let Some(packet) = state.queue.packets.pop_front() else {
+            state.queue.is_served = false;
+            return None;
+        };
+        state.queue.bytes -= packet.len();
+        let has_room = state.queue.bytes < busy_limit();
+        let waiting = match has_room {
+            true => std::mem::take(&mut state.queue.waiting),
+            false => Vec::new(),
+        };
+        drop(state);
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        waiting.into_iter().for_each(go_on);
+        Some(packet)
+    }
+
+    /// As [`DistEntry::next_packet`], for a process that controls the connection: with none it is told of the next one
+    /// only when it has asked for that.
+    pub(crate) fn take_packet(&self, connection: u32) -> Option<Vec<u8>> {
+        let packet = self.next_packet(connection);
+        if packet.is_none() {
+            self.state.lock().queue.is_served = true;
+        }
+        packet
+    }
+
+    /// Tells the process that controls the connection when there is a packet.
+    pub(crate) fn ask_for_data(&self, pid: Pid) {
+        let mut state = self.state.lock();
+        if state.queue.packets.is_empty() {
+            state.queue.is_served = false;
+        } else {
+            drop(state);
+            tell_of_data(pid);
+        }
+    }
+
+    /// Counts a packet that has come.
+    pub(super) fn count_received(&self) {
+        self.received.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Packets received and sent, and bytes that wait.
+    pub(crate) fn statistics(&self) -> (u64, u64, usize) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let queued = self.state.lock().queue.bytes;
+        (read(&self.received), read(&self.sent), queued)
+    }
+
+    /// Whether its packets come with their sizes; sets it.
+    pub(crate) fn set_gives_size(&self, on: bool) -> bool {
+        std::mem::replace(&mut self.state.lock().gives_size, on)
+    }
+
+    /// Whether its packets come with their sizes.
+    pub(crate) fn gives_size(&self) -> bool {
+        self.state.lock().gives_size
+    }
+
+    /// Who gives it what has come.
+    pub(crate) fn input_handler(&self) -> Option<Pid> {
+        let state = self.state.lock();
+        state.input_handler.or_else(|| state.controller?.pid())
+    }
+
+    /// Says who gives it what has come.
+    pub(crate) fn set_input_handler(&self, pid: Pid) {
+        self.state.lock().input_handler = Some(pid);
+    }
+}
+
+/// `dist_data`, to a process that controls a connection.
+fn tell_of_data(pid: Pid) {
+    deliver(pid, Signal::message(am::dist_data.term(), SYSTEM));
+}
+
+impl Queue {
+    fn push(&mut self, packet: Vec<u8>) {
+        self.bytes += packet.len();
+        self.packets.push_back(packet);
+    }
+}
+
+impl State {
+    fn becomes_pending(&mut self) {
+        self.phase = Phase::Pending;
+        self.connection = next_connection();
+    }
+
+    /// Has this process wait, where there is no room.
+    pub(super) fn waits_for_room(&mut self, pid: Pid) -> bool {
+        let is_busy = self.queue.bytes >= busy_limit();
+        if is_busy && !self.queue.waiting.contains(&pid) {
+            self.queue.waiting.push(pid);
+        }
+        is_busy
+    }
+
+    /// Is there no room for what senders that wait send?
+    pub(super) fn is_busy(&self) -> bool {
+        self.queue.bytes >= busy_limit()
+    }
+
+    /// No connection any more: what is left of it.
+    fn reset(&mut self) -> Left {
+        let state = std::mem::take(self);
+        self.connection = state.connection;
+        Left {
+            relations: state.relations,
+            waiting: state.queue.waiting,
+        }
+    }
+}
+
+/// What is left of a connection that has ended.
+struct Left {
+    relations: Relations,
+    waiting: Vec<Pid>,
+}
+
+impl Left {
+    /// All hear of the end. The caller holds no lock of the entry.
+    fn end(self, entry: &DistEntry, reason: Term<'_>) {
+        let Relations {
+            links,
+            monitors,
+            watched,
+            spawns,
+            node_monitors,
+        } = self.relations;
+        for (pid, peer) in links {
+            let exit = ExitSignal::of_link(peer, reason, None);
+            deliver(pid, Signal::Exit(Box::new(exit)));
+        }
+        for (reference, (pid, _)) in monitors {
+            deliver(pid, output::down(reference, reason));
+        }
+        for (pid, reference) in watched.into_values() {
+            unwatch(pid, reference);
+        }
+        for (request, pid) in spawns {
+            spawn::fail(pid, request, am::noconnection);
+        }
+        for (pid, (times, reference)) in node_monitors {
+            unwatch(pid, reference);
+            for _ in 0..times {
+                node_monitors::tell_node_down(pid, entry.name);
+            }
+        }
+        self.waiting.into_iter().for_each(go_on);
+    }
+}

@@ -1,0 +1,614 @@
+//! What comes from other nodes: packets are decoded, and what they say goes on to processes of this node. Source:
+//! `erts_net_message()` in `dist.c`, OTP 29.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::atom_cache::{AtomCache, DIST_HEADER, FIRST_FRAGMENT, FRAGMENT, PASS_THROUGH};
+use super::entry::{DistEntry, Phase};
+use super::operation::{Operation, altact};
+use super::spawn;
+use crate::external::{self, DecodeOptions, VERSION_MAGIC, decode_with_header};
+use crate::heap::{Heap, Message};
+use crate::process::refs::make_ref;
+use crate::process::registry::{self, Named};
+use crate::process::signal::ExitSignal;
+use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch_or_tell};
+use crate::process::{Peer, Signal, deliver};
+use crate::term::{Atom, Pid, Term, View, am, tag};
+
+/// What came is no message: the connection must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadData;
+
+/// What is remembered of what has come.
+#[derive(Default)]
+pub(super) struct Input {
+    cache: AtomCache,
+    /// Messages of which a part has come.
+    sequences: BTreeMap<u64, Sequence>,
+}
+
+/// A message of which the first fragments have come.
+struct Sequence {
+    /// Fragments that are still to come.
+    missing: u64,
+    atoms: Vec<Atom>,
+    bytes: Vec<u8>,
+}
+
+/// Takes a packet that has come by the connection of this number; one without bytes only says that the other is there.
+///
+/// # Errors
+/// [`BadData`]
+pub(crate) fn receive(entry: &DistEntry, connection: u32, packet: &[u8]) -> Result<(), BadData> {
+    entry.count_received();
+    if packet.is_empty() || !is_current(entry, connection) {
+        return Ok(());
+    }
+    let mut input = entry.input.lock();
+    let Some(whole) = input.take(packet)? else {
+        return Ok(());
+    };
+    // Under the lock of the input: what follows on this connection comes behind this.
+    whole.dispatch(entry, connection)
+}
+
+fn is_current(entry: &DistEntry, connection: u32) -> bool {
+    let state = entry.state.lock();
+    state.connection == connection && state.phase == Phase::Connected
+}
+
+/// The terms of a message, encoded.
+struct Whole<'b> {
+    bytes: std::borrow::Cow<'b, [u8]>,
+    atoms: Vec<Atom>,
+    has_versions: bool,
+}
+
+fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), BadData> {
+    let (number, rest) = bytes.split_first_chunk().ok_or(BadData)?;
+    Ok((u64::from_be_bytes(*number), rest))
+}
+
+impl Input {
+    /// The message that this packet is, or ends; `None` where more of it is to come.
+    fn take<'b>(&mut self, packet: &'b [u8]) -> Result<Option<Whole<'b>>, BadData> {
+        let whole = |bytes, atoms| Whole {
+            bytes,
+            atoms,
+            has_versions: false,
+        };
+        match packet {
+            [PASS_THROUGH, rest @ ..] => Ok(Some(Whole {
+                bytes: rest.into(),
+                atoms: Vec::new(),
+                has_versions: true,
+            })),
+            [VERSION_MAGIC, DIST_HEADER, rest @ ..] => {
+                let (atoms, rest) = self.cache.read(rest).ok_or(BadData)?;
+                Ok(Some(whole(rest.into(), atoms)))
+            }
+            [VERSION_MAGIC, FIRST_FRAGMENT, rest @ ..] => {
+                let (sequence, rest) = take_number(rest)?;
+                let (fragment, rest) = take_number(rest)?;
+                let (atoms, rest) = self.cache.read(rest).ok_or(BadData)?;
+                let missing = fragment.checked_sub(1).ok_or(BadData)?;
+                if missing == 0 {
+                    return Ok(Some(whole(rest.into(), atoms)));
+                }
+                let Entry::Vacant(place) = self.sequences.entry(sequence) else {
+                    return Err(BadData);
+                };
+                place.insert(Sequence {
+                    missing,
+                    atoms,
+                    bytes: rest.to_vec(),
+                });
+                Ok(None)
+            }
+            [VERSION_MAGIC, FRAGMENT, rest @ ..] => {
+                let (sequence, rest) = take_number(rest)?;
+                let (fragment, rest) = take_number(rest)?;
+                let Entry::Occupied(mut found) = self.sequences.entry(sequence) else {
+                    return Err(BadData);
+                };
+                let part = found.get_mut();
+                // They are counted down, and come in order.
+                if part.missing != fragment {
+                    return Err(BadData);
+                }
+                part.bytes.extend_from_slice(rest);
+                part.missing -= 1;
+                if part.missing > 0 {
+                    return Ok(None);
+                }
+                let Sequence { atoms, bytes, .. } = found.remove();
+                Ok(Some(whole(bytes.into(), atoms)))
+            }
+            _ => Err(BadData),
+        }
+    }
+}
+
+impl Whole<'_> {
+    /// The term that begins at `at`, and where it ends.
+    fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<(Term<'h>, usize), BadData> {
+        let bytes = &self.bytes[at..];
+        let decoded = match self.has_versions {
+            true => external::decode(heap, bytes, DecodeOptions::default()),
+            false => decode_with_header(heap, bytes, &self.atoms),
+        };
+        let (term, used) = decoded.map_err(|_| BadData)?;
+        Ok((term, at + used))
+    }
+
+    fn dispatch(&self, entry: &DistEntry, connection: u32) -> Result<(), BadData> {
+        let heap = Heap::detached();
+        let (control, end) = self.term(&heap, 0)?;
+        let elements = control.as_tuple().ok_or(BadData)?.elements();
+        let (number, rest) = elements.split_first().ok_or(BadData)?;
+        let operation = number.as_small().and_then(Operation::of).ok_or(BadData)?;
+        let payload = || Ok(self.term(&heap, end)?.0);
+        let signal = Incoming { entry, connection };
+        signal.dispatch(operation, rest, payload)
+    }
+}
+
+/// Where a signal comes from.
+pub(super) struct Incoming<'e> {
+    pub(super) entry: &'e DistEntry,
+    pub(super) connection: u32,
+}
+
+/// A process that a control message names as one of this node.
+enum Local {
+    Pid(Pid),
+    /// Of an old incarnation: it is gone.
+    Old,
+}
+
+fn local(term: Term<'_>) -> Result<Local, BadData> {
+    match term.view() {
+        View::Pid(pid) => Ok(Local::Pid(pid)),
+        View::External(external) if external.kind() == tag::EXTERNAL_PID => Ok(Local::Old),
+        _ => Err(BadData),
+    }
+}
+
+fn registered(name: Term<'_>) -> Option<Pid> {
+    match registry::whereis(name.as_atom()?)? {
+        Named::Process(pid) => Some(pid),
+        Named::Port(_) => None,
+    }
+}
+
+/// A message of a process of another node.
+fn message(message: Term<'_>) -> Signal {
+    Signal::of_other_node(Message::copy_of(message))
+}
+
+impl Incoming<'_> {
+    /// A process of the other node.
+    pub(super) fn peer(&self, term: Term<'_>) -> Result<Peer, BadData> {
+        let peer = Peer::process_of(term).ok_or(BadData)?;
+        let node = peer.node_of().ok_or(BadData)?.0;
+        if node != self.entry.name {
+            return Err(BadData);
+        }
+        Ok(peer)
+    }
+
+    fn dispatch<'h>(
+        &self,
+        operation: Operation,
+        elements: &[Term<'h>],
+        payload: impl FnOnce() -> Result<Term<'h>, BadData>,
+    ) -> Result<(), BadData> {
+        use Operation::*;
+        match (operation, elements) {
+            (Send | SendSender, &[_, to]) | (SendTt | SendSenderTt, &[_, to, _]) => {
+                self.message_to_pid(to, payload()?)
+            }
+            (RegSend, &[_, _, name]) | (RegSendTt, &[_, _, name, _]) => {
+                name.as_atom().ok_or(BadData)?;
+                if let Some(pid) = registered(name) {
+                    deliver(pid, message(payload()?));
+                }
+                Ok(())
+            }
+            (AliasSend, &[_, alias]) | (AliasSendTt, &[_, alias, _]) => {
+                self.message_to_alias(alias, payload()?, false)
+            }
+            (AltactSigSend, &[flags, from, to, ..]) => self.altact(flags, from, to, payload()?),
+            (Link, &[from, to]) => self.link(from, to),
+            (UnlinkId, &[id, from, to]) => self.unlink(id, from, to),
+            (UnlinkIdAck, &[id, from, to]) => self.unlinked(id, from, to),
+            (GroupLeader, &[leader, to]) => {
+                let leader = Peer::process_of(leader).ok_or(BadData)?;
+                if let Local::Pid(pid) = local(to)? {
+                    deliver(pid, Signal::GroupLeader { leader });
+                }
+                Ok(())
+            }
+            (Exit, &[from, to, reason]) | (ExitTt, &[from, to, _, reason]) => {
+                self.link_exit(from, to, reason)
+            }
+            (PayloadExit, &[from, to]) | (PayloadExitTt, &[from, to, _]) => {
+                self.link_exit(from, to, payload()?)
+            }
+            (Exit2, &[from, to, reason]) | (Exit2Tt, &[from, to, _, reason]) => {
+                self.exit2((from, to), reason, 0)
+            }
+            (PayloadExit2, &[from, to]) | (PayloadExit2Tt, &[from, to, _]) => {
+                self.exit2((from, to), payload()?, 0)
+            }
+            (MonitorP, &[watcher, watched, reference]) => self.monitor(watcher, watched, reference),
+            (DemonitorP, &[_, _, reference]) => self.demonitor(reference),
+            (MonitorPExit, &[_, to, reference, reason]) => {
+                self.monitored_exit(to, reference, reason)
+            }
+            (PayloadMonitorPExit, &[_, to, reference]) => {
+                self.monitored_exit(to, reference, payload()?)
+            }
+            (SpawnRequest, request @ &[_, _, _, _, _]) => {
+                spawn::requested(self, request, payload()?)
+            }
+            (SpawnRequestTt, &[reference, from, leader, call, options, _]) => {
+                let request = &[reference, from, leader, call, options];
+                spawn::requested(self, request, payload()?)
+            }
+            (SpawnReply, &[request, to, flags, result])
+            | (SpawnReplyTt, &[request, to, flags, result, _]) => {
+                spawn::replied(self, [request, to, flags, result])
+            }
+            _ => Err(BadData),
+        }
+    }
+
+    fn message_to_pid(&self, to: Term<'_>, what: Term<'_>) -> Result<(), BadData> {
+        if let Local::Pid(pid) = local(to)? {
+            deliver(pid, message(what));
+        }
+        Ok(())
+    }
+
+    fn message_to_alias(
+        &self,
+        alias: Term<'_>,
+        what: Term<'_>,
+        priority: bool,
+    ) -> Result<(), BadData> {
+        match alias.view() {
+            View::Ref(reference) => {
+                if let Some(pid) = reference.pid() {
+                    let alias = reference.numbers();
+                    let message = Message::copy_of(what);
+                    let signal = Signal::AliasMessage {
+                        alias,
+                        message,
+                        priority,
+                    };
+                    deliver(pid, signal);
+                }
+                Ok(())
+            }
+            View::External(external) if external.kind() == tag::EXTERNAL_REF => Ok(()),
+            _ => Err(BadData),
+        }
+    }
+
+    /// A message or exit signal that may have priority.
+    fn altact(
+        &self,
+        flags: Term<'_>,
+        from: Term<'_>,
+        to: Term<'_>,
+        payload: Term<'_>,
+    ) -> Result<(), BadData> {
+        // Flags of the future are in higher bits, of any number.
+        let flags = match flags.view() {
+            View::Small(flags) if flags >= 0 => flags,
+            View::Big(flags) if !flags.is_negative() => (flags.limbs()[0] & 0xff) as i64,
+            _ => return Err(BadData),
+        };
+        let (is_alias, is_name) = (flags & altact::ALIAS != 0, flags & altact::NAME != 0);
+        if flags & altact::EXIT != 0 {
+            return self.exit2((from, to), payload, flags);
+        }
+        match (is_alias, is_name) {
+            (true, true) => Err(BadData),
+            (true, false) => self.message_to_alias(to, payload, flags & altact::PRIORITY != 0),
+            (false, true) => {
+                to.as_atom().ok_or(BadData)?;
+                if let Some(pid) = registered(to) {
+                    deliver(pid, message(payload));
+                }
+                Ok(())
+            }
+            (false, false) => self.message_to_pid(to, payload),
+        }
+    }
+
+    fn link(&self, from: Term<'_>, to: Term<'_>) -> Result<(), BadData> {
+        let peer = self.peer(from)?;
+        match local(to)? {
+            Local::Pid(pid) => {
+                self.entry.state.lock().relations.links.insert((pid, peer));
+                deliver(pid, Signal::Link { from: peer });
+            }
+            Local::Old => self.entry.refuse_link(to, peer),
+        }
+        Ok(())
+    }
+
+    fn unlink(&self, id: Term<'_>, from: Term<'_>, to: Term<'_>) -> Result<(), BadData> {
+        let id = id.as_u64().filter(|id| *id != 0).ok_or(BadData)?;
+        let from = self.peer(from)?;
+        if let Local::Pid(pid) = local(to)? {
+            self.entry.state.lock().relations.links.remove(&(pid, from));
+            deliver(pid, Signal::Unlink { from, id });
+        }
+        Ok(())
+    }
+
+    fn unlinked(&self, id: Term<'_>, from: Term<'_>, to: Term<'_>) -> Result<(), BadData> {
+        let id = id.as_u64().ok_or(BadData)?;
+        let from = self.peer(from)?;
+        if let Local::Pid(pid) = local(to)? {
+            deliver(pid, Signal::UnlinkAck { from, id });
+        }
+        Ok(())
+    }
+
+    fn link_exit(&self, from: Term<'_>, to: Term<'_>, reason: Term<'_>) -> Result<(), BadData> {
+        let peer = self.peer(from)?;
+        if let Local::Pid(pid) = local(to)? {
+            self.entry.state.lock().relations.links.remove(&(pid, peer));
+            let exit = ExitSignal::of_link(peer, reason, None);
+            deliver(pid, Signal::Exit(Box::new(exit)));
+        }
+        Ok(())
+    }
+
+    /// An exit signal of `exit/2`, to a pid, an alias or a name.
+    fn exit2(
+        &self,
+        (from, to): (Term<'_>, Term<'_>),
+        reason: Term<'_>,
+        flags: i64,
+    ) -> Result<(), BadData> {
+        let from = self.peer(from)?;
+        let (pid, alias) = match to.view() {
+            View::Ref(reference) if flags & altact::ALIAS != 0 => {
+                (reference.pid(), Some(reference.numbers()))
+            }
+            View::Atom(_) if flags & altact::NAME != 0 => (registered(to), None),
+            View::Pid(pid) => (Some(pid), None),
+            View::External(_) => (None, None),
+            _ => return Err(BadData),
+        };
+        if let Some(pid) = pid {
+            let exit = ExitSignal {
+                alias,
+                priority: flags & altact::PRIORITY != 0,
+                ..ExitSignal::new(from, reason)
+            };
+            deliver(pid, Signal::Exit(Box::new(exit)));
+        }
+        Ok(())
+    }
+
+    /// A process of the other node monitors one of this node, by its pid or name.
+    fn monitor(
+        &self,
+        watcher: Term<'_>,
+        watched: Term<'_>,
+        reference: Term<'_>,
+    ) -> Result<(), BadData> {
+        let watcher = self.peer(watcher)?;
+        let key = reference
+            .as_external()
+            .ok_or(BadData)?
+            .ref_numbers()
+            .to_vec();
+        let pid = match watched.as_atom() {
+            Some(_) => registered(watched),
+            None => match local(watched)? {
+                Local::Pid(pid) => Some(pid),
+                Local::Old => None,
+            },
+        };
+        let Some(pid) = pid else {
+            let reason = am::noproc.term();
+            self.entry
+                .send_monitor_exit(watched, watcher, reference, reason);
+            return Ok(());
+        };
+        let number = make_ref();
+        let watched_here = (pid, number);
+        self.entry
+            .state
+            .lock()
+            .relations
+            .watched
+            .insert(key.clone(), watched_here);
+        let told = self.told_of_exit(key, watcher, [watched, reference].map(Message::copy_of));
+        let by = WatchedBy::Process(watcher);
+        watch_or_tell(pid, number, Watcher { told, by });
+        Ok(())
+    }
+
+    /// What tells the other node that a process has ended which it monitors by this reference.
+    pub(super) fn told_of_exit(
+        &self,
+        key: Vec<u32>,
+        watcher: Peer,
+        [watched, reference]: [Message; 2],
+    ) -> Box<dyn FnOnce(Term<'_>) + std::marker::Send> {
+        let (name, connection) = (self.entry.name, self.connection);
+        Box::new(move |reason| {
+            let Some(entry) = DistEntry::find(name) else {
+                return;
+            };
+            let is_monitored = {
+                let mut state = entry.state.lock();
+                state.connection == connection && state.relations.watched.remove(&key).is_some()
+            };
+            if is_monitored {
+                entry.send_monitor_exit(watched.term(), watcher, reference.term(), reason);
+            }
+        })
+    }
+
+    fn demonitor(&self, reference: Term<'_>) -> Result<(), BadData> {
+        let key = reference
+            .as_external()
+            .ok_or(BadData)?
+            .ref_numbers()
+            .to_vec();
+        let watched = self.entry.state.lock().relations.watched.remove(&key);
+        if let Some((pid, number)) = watched {
+            unwatch(pid, number);
+        }
+        Ok(())
+    }
+
+    /// What a process of this node monitors has ended.
+    fn monitored_exit(
+        &self,
+        to: Term<'_>,
+        reference: Term<'_>,
+        reason: Term<'_>,
+    ) -> Result<(), BadData> {
+        let Local::Pid(pid) = local(to)? else {
+            return Ok(());
+        };
+        if let Some(reference) = reference.as_ref() {
+            let reference = reference.numbers();
+            self.entry
+                .state
+                .lock()
+                .relations
+                .monitors
+                .remove(&reference);
+            deliver(pid, super::output::down(reference, reason));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dist::atom_cache::AtomCache;
+    use crate::external::encode_with_header;
+    use crate::heap::Node;
+
+    /// Control messages of many kinds, each with a payload, as another node would send them.
+    fn packets() -> Vec<Vec<u8>> {
+        let heap = Heap::detached();
+        let node = Node::known_as(Atom::new("input_tests@nowhere"), 7);
+        let there = heap.external(tag::EXTERNAL_PID, node.clone(), &[3]);
+        let reference = heap.external(tag::EXTERNAL_REF, node, &[2 | 5 << 32, 6]);
+        // Of no process: nobody gets anything.
+        let here = Pid(0xfff_ffff).term();
+        let name = Atom::new("input_tests_nobody").term();
+        let small = Term::small;
+        let call = heap.tuple(&[name, name, small(1)]);
+        let controls: &[&[Term<'_>]] = &[
+            &[small(1), there, here],
+            &[small(22), there, here],
+            &[small(6), there, name, name],
+            &[small(33), there, reference],
+            &[small(37), small(9), there, name],
+            &[small(35), small(8), there, here],
+            &[small(24), there, here],
+            &[small(26), there, here],
+            &[small(19), there, name, reference],
+            &[small(20), there, here, reference],
+            &[small(28), there, here, reference],
+            &[small(29), reference, there, there, call, heap.list(&[name])],
+            &[small(31), reference, here, small(3), there],
+        ];
+        let mut cache = AtomCache::default();
+        controls
+            .iter()
+            .map(|control| {
+                let payload = heap.list(&[heap.binary(b"payload"), there, small(1)]);
+                let terms = [heap.tuple(control), payload];
+                let (atoms, body) = encode_with_header(terms).expect("small");
+                let mut packet = cache.header(&atoms);
+                packet.extend(body);
+                packet
+            })
+            .collect()
+    }
+
+    fn connected() -> (std::sync::Arc<DistEntry>, u32) {
+        let entry = DistEntry::of(Atom::new("input_tests@nowhere"));
+        entry.state.lock().phase = Phase::Connected;
+        let number = entry.connection();
+        (entry, number)
+    }
+
+    #[test]
+    fn whole_packets_are_taken() {
+        let (entry, number) = connected();
+        *entry.input.lock() = Input::default();
+        for (at, packet) in packets().iter().enumerate() {
+            assert_eq!(receive(&entry, number, packet), Ok(()), "{at}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        /// Whatever is damaged, the machine lives, and nothing is read beyond the end.
+        #[test]
+        fn damaged_packets_are_refused_or_mean_something_else(
+            which in any::<prop::sample::Index>(),
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let (entry, number) = connected();
+            let packets = packets();
+            let mut packet = packets[which.index(packets.len())].clone();
+            for (at, byte) in damage {
+                let at = at.index(packet.len());
+                packet[at] = byte;
+            }
+            if let Some(cut) = cut {
+                packet.truncate(cut.index(packet.len()));
+            }
+            let _ = receive(&entry, number, &packet);
+        }
+
+        /// A message in fragments is the one that was sent.
+        #[test]
+        fn fragments_are_put_together(size in 1_usize..40) {
+            let (entry, number) = connected();
+            *entry.input.lock() = Input::default();
+            let heap = Heap::detached();
+            let name = Atom::new("input_tests_nobody").term();
+            let control = heap.tuple(&[Term::small(6), Pid(9).term(), name, name]);
+            let (atoms, body) = encode_with_header([control, heap.binary(&[7; 100])]).expect("small");
+            let header = AtomCache::default().header(&atoms);
+            let parts: Vec<&[u8]> = body.chunks(size).collect();
+            for (at, part) in parts.iter().enumerate() {
+                let left = (parts.len() - at) as u64;
+                let first = at == 0;
+                let mut packet = vec![VERSION_MAGIC, if first { FIRST_FRAGMENT } else { FRAGMENT }];
+                packet.extend(42_u64.to_be_bytes());
+                packet.extend(left.to_be_bytes());
+                if first {
+                    packet.extend(&header[2..]);
+                }
+                packet.extend_from_slice(part);
+                prop_assert_eq!(receive(&entry, number, &packet), Ok(()));
+            }
+            prop_assert!(entry.input.lock().sequences.is_empty());
+        }
+    }
+}

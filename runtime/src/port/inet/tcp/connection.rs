@@ -1,0 +1,48 @@
+//! Connections to other nodes: packets are taken from their queue, and those that come are given to them.
+
+use super::Tcp;
+use super::input::Over;
+use crate::dist;
+use crate::port::Connection;
+use crate::port::driver::{Context, End};
+use crate::process::logger;
+
+impl Tcp {
+    /// Sends what waits for the connection, until the port is busy or nothing waits any more.
+    pub(super) fn send_packets(&mut self, port: &mut Context<'_>) {
+        let Some(Connection { entry, number }) = port.state.connection.clone() else {
+            return;
+        };
+        while !self.is_busy()
+            && port.end.is_none()
+            && let Some(packet) = entry.next_packet(number)
+        {
+            self.send(port, packet.into(), 0);
+        }
+    }
+
+    /// Gives a packet to the connection. What that has to answer is sent once the packet has been looked at.
+    pub(super) fn receive_packet(
+        &mut self,
+        port: &mut Context<'_>,
+        Connection { entry, number }: &Connection,
+        packet: &[u8],
+    ) -> Result<(), Over> {
+        // Answers are not sent by those who make them: they would wait for this port's lock, which is held here.
+        let serves = entry.begin_to_serve(*number);
+        let done = dist::receive(entry, *number, packet);
+        if serves {
+            self.send_packets(port);
+        }
+        if done.is_err() {
+            logger::log_system_error(&format!(
+                "Got invalid data on distribution channel from {}, offending packet is: {packet:?}\n",
+                entry.name.name(),
+            ));
+            self.tell_closed(port);
+            self.exit(port, End::Normal);
+            return Err(Over);
+        }
+        Ok(())
+    }
+}
