@@ -1,0 +1,108 @@
+//! Nodes talk to each other: what a program prints that starts another node, on OTP 29 and here.
+
+mod library;
+mod place;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
+
+use place::{Place, errors};
+
+/// What an OTP 29 prints for each function of the program.
+const MAIN: &str = include_str!("nodes/main.expected");
+const AGAIN: &str = include_str!("nodes/again.expected");
+
+/// A folder with the program, and a daemon of names that only this test uses.
+struct Nodes {
+    place: Place,
+    port: String,
+}
+
+impl Nodes {
+    fn new() -> Option<Nodes> {
+        let place = library::place_of("nodes", "nodes")?;
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let port = free.local_addr().expect("it has one").port().to_string();
+        drop(free);
+        let nodes = Nodes { place, port };
+        let daemon = nodes.beamline(&["epmd", "-daemon"]).status();
+        assert!(daemon.expect("it runs").success());
+        Some(nodes)
+    }
+
+    fn beamline(&self, arguments: &[&str]) -> Command {
+        let mut command = self.place.beamline(arguments);
+        // Where the test runs nobody else is to find the nodes.
+        command
+            .env("ERL_EPMD_PORT", &self.port)
+            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+            // Nodes that are going may be registered when it is to end.
+            .env("ERL_EPMD_RELAXED_COMMAND_CHECK", "true");
+        command
+    }
+
+    /// What a call of the program prints, by a node with these arguments.
+    fn printed(&self, options: &[&str], node: &[&str], code: &str) -> String {
+        let mut arguments = options.to_vec();
+        arguments.extend(["--", "erl", "-noshell", "-setcookie", "monster", "-pa", "."]);
+        arguments.extend(node);
+        let code = format!("nodes:{code}, halt().");
+        arguments.extend(["-eval", &code]);
+        let output = self.beamline(&arguments).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        let _ = self.beamline(&["epmd", "-kill"]).output();
+    }
+}
+
+#[test]
+fn nodes_do_to_each_other_what_otp_says() {
+    let Some(nodes) = Nodes::new() else { return };
+    let name = ["-name", "one@127.0.0.1"];
+    assert_eq!(nodes.printed(&["run"], &name, "main()"), MAIN);
+    let alone = ["-name", "one@127.0.0.1", "+S", "1"];
+    assert_eq!(nodes.printed(&["run"], &alone, "main()"), MAIN);
+}
+
+#[test]
+fn senders_that_must_wait_lose_nothing() {
+    let Some(nodes) = Nodes::new() else { return };
+    // The least that a connection may hold.
+    let name = ["-name", "one@127.0.0.1", "+zdbbl", "1"];
+    assert_eq!(nodes.printed(&["run"], &name, "main()"), MAIN);
+}
+
+#[test]
+fn a_node_gets_a_name_and_loses_it() {
+    let Some(nodes) = Nodes::new() else { return };
+    assert_eq!(nodes.printed(&["run"], &[], "again()"), AGAIN);
+}
+
+#[test]
+fn an_order_with_other_nodes_is_refused_by_name() {
+    let Some(nodes) = Nodes::new() else { return };
+    let record = ["record", "--events", "order", "-o", "run.stream", "--"];
+    let node = [
+        "erl",
+        "-noshell",
+        "-name",
+        "one@127.0.0.1",
+        "-eval",
+        "halt().",
+    ];
+    let arguments: Vec<&str> = record.into_iter().chain(node).collect();
+    let output = nodes.beamline(&arguments).output().expect("it runs");
+    assert!(!output.status.success(), "{output:?}");
+    let told = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        errors(&output)
+    );
+    let why = "a node whose order of messages is recorded, replayed or explored talks to no other";
+    assert!(told.contains(why), "{told}");
+}

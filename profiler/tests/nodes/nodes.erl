@@ -1,0 +1,262 @@
+%% What processes of two nodes do to each other. The node that is called starts the other one, and prints what it sees.
+-module(nodes).
+-export([main/0, again/0, echo/0, sleeper/0, linked_to/1]).
+
+main() ->
+    {ok, Peer, Node} = peer:start_link(#{name => two, host => "127.0.0.1", longnames => true,
+                                         args => ["-setcookie", atom_to_list(erlang:get_cookie()), "-pa", filename:dirname(code:which(?MODULE))],
+                                         connection => standard_io, wait_boot => 60000}),
+    process_flag(trap_exit, true),
+    pong = net_adm:ping(Node),
+    [begin print(Name), Case(Node) end || {Name, Case} <- cases()],
+    net_kernel:monitor_nodes(true, [nodedown_reason]),
+    true = monitor_node(Node, true),
+    Ref = monitor(process, {nobody_yet, Node}),
+    print({down, await({'DOWN', Ref})}),
+    Waits = spawn(Node, ?MODULE, sleeper, []),
+    link(Waits),
+    Down = monitor(process, Waits),
+    peer:stop(Peer),
+    print({link, case await_exit(Waits) of noconnection -> noconnection end}),
+    print({monitor, await({'DOWN', Down})}),
+    receive {nodedown, Node} -> print(nodedown) after 5000 -> print(no_nodedown) end,
+    receive {nodedown, Node, [{nodedown_reason, _}]} -> print(nodedown_told) after 5000 -> print(no_nodedown) end,
+    print(nodes()).
+
+%% A node that is given its name, loses it, and gets another.
+again() ->
+    print({node(), is_alive()}),
+    Here = self(),
+    net_kernel:monitor_nodes(true),
+    [begin
+         {ok, _} = net_kernel:start(Name, #{name_domain => longnames}),
+         receive {nodeup, Up} -> print({up, Up}) after 5000 -> print(no_nodeup) end,
+         print({node(), node(Here), is_alive(), Here =:= self(), nodes(this)}),
+         {ok, Peer, Node} = peer:start_link(#{name => two, host => "127.0.0.1", longnames => true,
+                                              args => ["-setcookie", atom_to_list(erlang:get_cookie())]}),
+         print(erpc:call(Node, erlang, node, [Here])),
+         peer:stop(Peer),
+         print(flush()),
+         print(net_kernel:stop()),
+         receive {nodedown, Name} -> print(down) after 5000 -> print(no_nodedown) end,
+         print({node(), is_alive(), nodes()})
+     end || Name <- ['three@127.0.0.1', 'four@127.0.0.1']].
+
+flush() -> receive {nodeup, _} -> flush(); {nodedown, _} = Down -> Down after 5000 -> nothing end.
+
+cases() ->
+    [{messages, fun messages/1}, {names, fun names/1}, {terms, fun terms/1}, {large, fun large/1},
+     {spawns, fun spawns/1}, {exits, fun exits/1}, {links, fun links/1}, {unlinks, fun unlinks/1},
+     {monitors, fun monitors/1}, {aliases, fun aliases/1}, {calls, fun calls/1}, {leaders, fun leaders/1},
+     {order, fun order/1}, {many, fun many/1}, {info, fun info/1}, {identifiers, fun identifiers/1}].
+
+messages(Node) ->
+    Pid = spawn(Node, ?MODULE, echo, []),
+    print([ask(Pid, T) || T <- [a, 1, -1, 1 bsl 100, 2.5, "text", [], {}, #{k => v}, <<"bytes">>, <<1:3>>]]),
+    print(node(Pid) =:= Node),
+    Pid ! stop.
+
+names(Node) ->
+    Pid = spawn(Node, ?MODULE, echo, []),
+    true = erpc:call(Node, erlang, register, [echoes, Pid]),
+    print(ask({echoes, Node}, named)),
+    print({nobody, Node} ! lost),
+    print(erlang:send({nobody, Node}, lost, [noconnect])),
+    print(erlang:send({'', 'no node'}, lost, [noconnect])),
+    {echoes, Node} ! stop.
+
+terms(Node) ->
+    Pid = spawn(Node, ?MODULE, echo, []),
+    Here = [self(), make_ref(), hd(erlang:ports()), fun lists:map/2, node()],
+    print(ask(Pid, Here) =:= Here),
+    There = erpc:call(Node, erlang, apply, [fun() -> [self(), make_ref()] end, []]),
+    print(ask(Pid, There) =:= There),
+    print([node(T) =:= Node || T <- There]),
+    X = 5,
+    F = ask(Pid, fun(Y) -> X + Y end),
+    print(F(7)),
+    Atoms = [list_to_atom("atom " ++ integer_to_list(I)) || I <- lists:seq(1, 400)],
+    print(ask(Pid, Atoms) =:= Atoms),
+    print(ask(Pid, lists:reverse(Atoms)) =:= lists:reverse(Atoms)),
+    Long = [list_to_atom(lists:duplicate(255, C)) || C <- [$a, 16#e9, 16#20ac]],
+    print(ask(Pid, Long) =:= Long),
+    Pid ! stop.
+
+large(Node) ->
+    Pid = spawn(Node, ?MODULE, echo, []),
+    [begin
+         Binary = binary:copy(<<"0123456789">>, N div 10),
+         print({N, erlang:md5(ask(Pid, Binary)) =:= erlang:md5(Binary)})
+     end || N <- [10, 1000, 65530, 65540, 1000000, 5000000]],
+    List = lists:seq(1, 200000),
+    print(ask(Pid, List) =:= List),
+    Pid ! stop.
+
+spawns(Node) ->
+    Me = self(),
+    Pid = spawn(Node, fun() -> Me ! {from, node(), self()} end),
+    print(receive {from, Node, Pid} -> spawned after 5000 -> lost end),
+    {Child, Ref} = spawn_monitor(Node, fun() -> exit(done) end),
+    print(receive {'DOWN', Ref, process, Child, R} -> R after 5000 -> lost end),
+    Linked = spawn_link(Node, fun() -> exit(linked) end),
+    print(await_exit(Linked)),
+    Req = spawn_request(Node, ?MODULE, echo, [], [monitor, {reply_tag, tagged}]),
+    Echo = receive {tagged, Req, ok, E} -> E after 5000 -> lost end,
+    print(ask(Echo, requested)),
+    Echo ! stop,
+    print(receive {'DOWN', Req, process, Echo, R2} -> R2 after 5000 -> lost end),
+    Bad = spawn_request(Node, ?MODULE, echo, [], [{priority, nonsense}]),
+    print(receive {spawn_reply, Bad, error, Why} -> Why after 5000 -> lost end),
+    print(reason(fun() -> spawn_opt(Node, ?MODULE, echo, [], nonsense) end)),
+    None = spawn_request('none@127.0.0.1', ?MODULE, echo, []),
+    print(receive {spawn_reply, None, error, Why2} -> Why2 after 5000 -> lost end).
+
+exits(Node) ->
+    [begin
+         {Pid, Ref} = spawn_monitor(Node, ?MODULE, sleeper, []),
+         exit(Pid, Reason),
+         Last = case Reason of normal -> exit(Pid, after_normal), after_normal; kill -> killed; _ -> Reason end,
+         print({Reason, receive {'DOWN', Ref, process, Pid, R} -> R =:= Last after 5000 -> lost end})
+     end || Reason <- [stop, kill, normal, {tuple, "x", 1.5}]].
+
+links(Node) ->
+    Pid = spawn_link(Node, ?MODULE, echo, []),
+    ask(Pid, there),
+    Pid ! {exit, because},
+    print(await_exit(Pid)),
+    Gone = spawn(Node, fun() -> ok end),
+    timer:sleep(50),
+    link(Gone),
+    print(await_exit(Gone)),
+    Me = self(),
+    Linker = spawn(Node, ?MODULE, linked_to, [Me]),
+    receive {linked, Linker} -> ok end,
+    print(lists:member(Linker, element(2, process_info(self(), links)))),
+    exit(Linker, shutdown),
+    print(await_exit(Linker)).
+
+unlinks(Node) ->
+    Pid = spawn_link(Node, ?MODULE, echo, []),
+    unlink(Pid),
+    ask(Pid, there),
+    Pid ! {exit, because},
+    print(receive {'EXIT', Pid, _} -> came after 100 -> nothing end),
+    print(lists:member(Pid, element(2, process_info(self(), links)))).
+
+monitors(Node) ->
+    Pid = spawn(Node, ?MODULE, echo, []),
+    A = monitor(process, Pid),
+    B = monitor(process, Pid, [{tag, tagged}]),
+    C = monitor(process, Pid),
+    true = demonitor(C),
+    print(lists:sort(element(2, process_info(self(), monitors))) =:= lists:sort([{process, Pid}, {process, Pid}])),
+    Pid ! {exit, bye},
+    print(await({'DOWN', A})),
+    print(receive {tagged, B, process, Pid, R} -> R after 5000 -> lost end),
+    print(receive {'DOWN', C, _, _, _} -> came after 100 -> nothing end),
+    D = monitor(process, Pid),
+    print(await({'DOWN', D})),
+    E = monitor(process, {nobody, Node}),
+    print(receive {'DOWN', E, process, {nobody, Node}, R2} -> R2 after 5000 -> lost end).
+
+aliases(Node) ->
+    Pid = spawn(Node, ?MODULE, echo, []),
+    Alias = alias(),
+    Pid ! {Alias, by_alias},
+    print(receive {Alias, by_alias} -> came after 5000 -> lost end),
+    true = unalias(Alias),
+    Pid ! {Alias, too_late},
+    ask(Pid, behind),
+    print(receive {Alias, too_late} -> came after 100 -> nothing end),
+    Ref = monitor(process, Pid, [{alias, reply_demonitor}]),
+    Pid ! {Ref, reply},
+    print(receive {Ref, reply} -> came after 5000 -> lost end),
+    Pid ! {exit, unseen},
+    print(receive {'DOWN', Ref, _, _, _} -> came after 100 -> nothing end).
+
+calls(Node) ->
+    print(erpc:call(Node, lists, sum, [[1, 2, 3]])),
+    print(try erpc:call(Node, erlang, error, [oops]) catch error:{exception, oops, _} -> oops end),
+    print(try erpc:call(Node, timer, sleep, [10000], 50) catch error:{erpc, T} -> T end),
+    print(rpc:call(Node, erlang, node, []) =:= Node),
+    print(rpc:multicall([node(), Node], erlang, abs, [-3])),
+    print(try gen_server:call({nobody, Node}, x) catch exit:{noproc, _} -> noproc end),
+    print(is_list(gen_server:call({kernel_sup, Node}, which_children))),
+    print(global:register_name(a_name, self())),
+    print(erpc:call(Node, global, whereis_name, [a_name]) =:= self()),
+    {ok, _} = pg:start_link(),
+    {ok, _} = erpc:call(Node, pg, start, [pg]),
+    print(pg:join(a_group, self())),
+    print(until(fun() -> erpc:call(Node, pg, get_members, [a_group]) =:= [self()] end)).
+
+leaders(Node) ->
+    Me = self(),
+    Leader = spawn(fun() -> receive {io_request, From, As, {put_chars, _, _, _, A}} ->
+                                Me ! {printed, lists:flatten(apply(io_lib, format, A))},
+                                From ! {io_reply, As, ok} end end),
+    spawn(Node, fun() -> group_leader(Leader, self()), io:format("~p", [by_leader]) end),
+    print(receive {printed, Text} -> Text after 5000 -> lost end),
+    Pid = spawn(Node, ?MODULE, sleeper, []),
+    group_leader(self(), Pid),
+    print(erpc:call(Node, erlang, process_info, [Pid, group_leader]) =:= {group_leader, self()}),
+    exit(Pid, kill).
+
+order(Node) ->
+    Pid = spawn(Node, fun() -> Me = self(), receive {go, To} -> To ! {Me, [receive N -> N end || _ <- lists:seq(1, 2000)]} end end),
+    Pid ! {go, self()},
+    [Pid ! N || N <- lists:seq(1, 2000)],
+    print(receive {Pid, Got} -> Got =:= lists:seq(1, 2000) after 10000 -> lost end).
+
+many(Node) ->
+    Pids = [spawn_link(Node, ?MODULE, echo, []) || _ <- lists:seq(1, 300)],
+    print(lists:all(fun(P) -> ask(P, {hello, P}) =:= {hello, P} end, Pids)),
+    [P ! {exit, {n, P}} || P <- Pids],
+    print(lists:all(fun(P) -> await_exit(P) =:= {n, P} end, Pids)).
+
+info(Node) ->
+    print(nodes() =:= [Node]),
+    print(nodes(visible) =:= [Node]),
+    print(nodes(hidden)),
+    print([{N =:= Node, T} || {N, #{node_type := T}} <- nodes(connected, #{node_type => true})]),
+    print(is_alive()),
+    print(reason(fun() -> erlang:setnode('again@127.0.0.1', 5) end)),
+    print(monitor_node(node(), true)),
+    print([is_integer(I) || {ok, I} <- [{ok, element(2, lists:keyfind(in, 1, element(2, net_kernel:node_info(Node))))}]]).
+
+identifiers(Node) ->
+    Pid = spawn(Node, ?MODULE, sleeper, []),
+    [$<, C | _] = pid_to_list(Pid),
+    print(C =/= $0),
+    print(is_pid(Pid) andalso is_process_alive(self())),
+    print(reason(fun() -> is_process_alive(Pid) end)),
+    print(reason(fun() -> process_info(Pid) end)),
+    print(binary_to_term(term_to_binary(Pid)) =:= Pid),
+    print(erpc:call(Node, erlang, is_process_alive, [Pid])),
+    exit(Pid, kill).
+
+print(Term) -> io:format("~p~n", [Term]).
+
+reason(Call) -> try Call() catch _:Reason -> Reason end.
+
+until(Holds) -> Holds() orelse begin timer:sleep(5), until(Holds) end.
+
+ask(To, What) ->
+    Ref = make_ref(),
+    To ! {self(), Ref, What},
+    receive {Ref, Answer} -> Answer after 10000 -> lost end.
+
+await({'DOWN', Ref}) -> receive {'DOWN', Ref, process, _, Reason} -> Reason after 10000 -> lost end.
+
+await_exit(Pid) -> receive {'EXIT', Pid, Reason} -> Reason after 10000 -> lost end.
+
+echo() ->
+    receive
+        {From, Ref, What} when is_pid(From) -> From ! {Ref, What}, echo();
+        {exit, Reason} -> exit(Reason);
+        {Alias, What} -> Alias ! {Alias, What}, echo();
+        stop -> ok
+    end.
+
+sleeper() -> receive never -> ok end.
+
+linked_to(Pid) -> link(Pid), Pid ! {linked, self()}, sleeper().
