@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     )]
     events: Vec<Group>,
     /// Record this system event: long_gc=10ms, long_schedule=10ms, large_heap=8MiB,
-    /// long_message_queue=100:1000 (long from 1000 messages on, short again at 100), busy_port. Can be repeated
+    /// long_message_queue=100:1000 (long from 1000 messages on, short again at 100), busy_port (of a
+    /// connection to another node, too). Can be repeated
     /// [default if --events has system: all five with these limits].
     #[arg(long = "system", value_name = "EVENT[=LIMIT]")]
     system: Vec<SystemEvent>,
@@ -71,7 +72,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', value_name = "COUNTER,...")]
     counters: Vec<Counter>,
     /// Record as a flight recorder: keep only the records around this event. WHAT is long_gc, long_schedule,
-    /// large_heap, long_message_queue, busy_port (--system sets their limits), exit:REASON (a process exits with this
+    /// large_heap, long_message_queue, busy_port, busy_dist_port (--system sets their limits), exit:REASON (a process exits with this
     /// reason; _ means any failure) or SIGUSR1 (sent to this program, not to the emulator). Can be repeated. Until the
     /// event, new records overwrite the oldest. An emulator that is killed also counts as an event. The program and the
     /// recording go on after an event.
@@ -126,14 +127,16 @@ impl SystemEvent {
         SystemEvent::BusyPort,
     ];
 
-    /// What a flight recorder waits for when it waits for this event.
-    fn trigger(self) -> Trigger {
+    /// Does a flight recorder that waits for this wait for this event?
+    fn is_awaited_by(self, trigger: &Trigger) -> bool {
         match self {
-            SystemEvent::LongGc(_) => Trigger::LongGc,
-            SystemEvent::LongSchedule(_) => Trigger::LongSchedule,
-            SystemEvent::LargeHeap { .. } => Trigger::LargeHeap,
-            SystemEvent::LongMessageQueue { .. } => Trigger::LongMessageQueue,
-            SystemEvent::BusyPort => Trigger::BusyPort,
+            SystemEvent::LongGc(_) => *trigger == Trigger::LongGc,
+            SystemEvent::LongSchedule(_) => *trigger == Trigger::LongSchedule,
+            SystemEvent::LargeHeap { .. } => *trigger == Trigger::LargeHeap,
+            SystemEvent::LongMessageQueue { .. } => *trigger == Trigger::LongMessageQueue,
+            SystemEvent::BusyPort => {
+                matches!(trigger, Trigger::BusyPort | Trigger::BusyDistPort)
+            }
         }
     }
 
@@ -203,7 +206,7 @@ fn system(args: &Arguments, triggers: &[Trigger]) -> System {
     let mut system = System::default();
     let all = args.system.is_empty() && args.events.contains(&Group::System);
     for event in SystemEvent::DEFAULTS {
-        if all || triggers.contains(&event.trigger()) {
+        if all || triggers.iter().any(|trigger| event.is_awaited_by(trigger)) {
             event.ask(&mut system);
         }
     }

@@ -329,6 +329,8 @@ events! {
     59 = LargeHeap, "large_heap", System, { words: u64 };
     /// It waits for a port that is busy.
     60 = BusyPort, "busy_port", System, { port: Id };
+    /// It waits for a connection to another node that is busy. A port controls the connection, or a process.
+    61 = BusyDistPort, "busy_dist_port", System, { controller: Id };
     /// A message is sent with a sequential trace token: its label, the serial that its sender had got last, its own.
     64 = SeqSend, "seq_send", Seq, { to: Id, label: NameId, last: u64, serial: u64; text };
     /// A message with a token is taken from the message queue: label and serials as it was sent with.

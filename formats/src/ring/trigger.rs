@@ -21,17 +21,20 @@ pub enum Trigger {
     LongMessageQueue,
     /// A process waits for a busy port.
     BusyPort,
+    /// A process waits for a busy connection to another node.
+    BusyDistPort,
     /// A process exits for this reason. `_` is any reason that is no normal end.
     Exit(String),
 }
 
 /// The triggers that have no parameter.
-const PLAIN: [(Trigger, Kind); 5] = [
+const PLAIN: [(Trigger, Kind); 6] = [
     (Trigger::LongGc, Kind::LongGc),
     (Trigger::LongSchedule, Kind::LongSchedule),
     (Trigger::LargeHeap, Kind::LargeHeap),
     (Trigger::LongMessageQueue, Kind::LongMessageQueue),
     (Trigger::BusyPort, Kind::BusyPort),
+    (Trigger::BusyDistPort, Kind::BusyDistPort),
 ];
 
 /// Reasons that are no failures.

@@ -242,6 +242,13 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
     Ok(Next::Return)
 }
 
+/// Ends the connection to a node; whether there was one.
+fn kill_connection(node: Term<'_>) -> GuardResult<'static> {
+    let entry = DistEntry::find(node.as_atom().ok_or_else(badarg)?);
+    let was_there = entry.is_some_and(|entry| entry.end_controller(am::killed));
+    Ok(Term::bool(was_there))
+}
+
 /// What needs no collection.
 fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> GuardResult<'p> {
     let name = name.as_atom().ok_or_else(badarg)?;
@@ -278,10 +285,7 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> GuardResult<'p> {
         "next_port" => set_next(p, crate::port::table(), value)?,
         // Both are given back at once.
         "node_tab_delayed_delete" if value.as_small().is_some() => am::ok.term(),
-        "kill_dist_connection" => {
-            let node = DistEntry::find(value.as_atom().ok_or_else(badarg)?);
-            Term::bool(node.is_some_and(|node| node.end_controller(am::killed)))
-        }
+        "kill_dist_connection" => kill_connection(value)?,
         "jit_asm_dump" => am::notsup.term(),
         // Signals have one queue, whoever sends them.
         "proc_sig_buffers" if value.as_bool() == Some(true) => Term::bool(false),

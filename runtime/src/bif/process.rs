@@ -505,7 +505,7 @@ pub(super) fn ask_and_await(
 }
 
 fn group_leader_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
-    Ok(p.group_leader.get().term(p))
+    Ok(p.group_leader().term(p))
 }
 
 /// `false` for another process: then `group_leader/3` asks it.
@@ -525,7 +525,7 @@ fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult
     };
     explore::sets(pid, am::group_leader);
     if pid == p.pid() {
-        p.group_leader.set(leader);
+        p.set_group_leader(leader);
         return Ok(Term::bool(true));
     }
     if exists(pid) {
@@ -540,7 +540,7 @@ fn group_leader_3<'p>(p: &'p Process, [leader, pid, reference]: [Term<'p>; 3]) -
     let reference = reference.as_ref().ok_or_else(badarg)?.numbers();
     let asker = p.pid();
     let request = Signal::request(move |p| {
-        let done = p.map(|p| p.group_leader.set(leader)).is_some();
+        let done = p.map(|p| p.set_group_leader(leader)).is_some();
         let answer = if done { am::true_ } else { am::badarg };
         reply(asker, reference, Atom::term(answer));
     });

@@ -303,8 +303,8 @@ fn value_of<'p>(p: &'p Process, item: Term<'_>, form: Form, for_other: bool) -> 
             let arity = Term::small(i64::from(arity));
             p.tuple(&[module.term(), function.term(), arity])
         }
-        am::group_leader => p.group_leader.get().term(p),
-        am::parent => match p.parent.get() {
+        am::group_leader => p.group_leader().term(p),
+        am::parent => match p.parent() {
             parent if parent == p.pid().into() => am::undefined.term(),
             parent => parent.term(p),
         },

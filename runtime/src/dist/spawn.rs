@@ -50,7 +50,7 @@ pub(crate) fn request(
     p.relations()
         .spawns
         .insert(reference, SpawnWaiting::of(&request.parsed));
-    let (pid, leader) = (p.pid(), p.group_leader.get());
+    let (pid, leader) = (p.pid(), p.group_leader());
     let [module, function, args] = request.call;
     let arity = Term::small(args.list_iter().count() as i64);
     let heap = Heap::detached();
@@ -134,8 +134,8 @@ pub(super) fn requested(
     child.set_call(am::erts_internal, am::dist_spawn_init, args, 1);
     let p = &child.process;
     p.initial_call.set((module, function, arity));
-    p.group_leader.set(leader);
-    p.parent.set(parent_is);
+    p.set_group_leader(leader);
+    p.set_parent(parent_is);
     let pid = child.pid();
     let mut flags = 0;
     if parsed.link.is_some() {

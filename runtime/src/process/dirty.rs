@@ -247,8 +247,8 @@ impl Process {
         stand_in.pc = self.pc.clone();
         stand_in.live = self.live.clone();
         stand_in.saved_x = self.saved_x.clone();
-        stand_in.group_leader = self.group_leader.clone();
-        stand_in.parent = self.parent.clone();
+        stand_in.set_group_leader(self.group_leader());
+        stand_in.set_parent(self.parent());
         stand_in.initial_call = self.initial_call.clone();
         let flags = self.flags.get();
         stand_in.flags.set(Flags {

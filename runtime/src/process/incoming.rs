@@ -243,7 +243,7 @@ impl Process {
                     relations.targets.remove(&reference);
                 }
             }
-            Signal::GroupLeader { leader } => self.group_leader.set(leader),
+            Signal::GroupLeader { leader } => self.set_group_leader(leader),
             Signal::MonitorDown { .. } => self.handle_down(signal),
             Signal::ReceiveTimeout { id } => {
                 if let Some(timer) = self.timer.as_mut().filter(|timer| timer.id == id) {

@@ -93,7 +93,7 @@ fn log<'p>(p: &'p Process, level: Atom, format: &str, args: Term<'p>) {
     ];
     let meta = [
         (am::error_logger.term(), map::from_pairs(p, &tag)),
-        (am::gl.term(), p.group_leader.get().term(p)),
+        (am::gl.term(), p.group_leader().term(p)),
         (am::pid.term(), p.pid().term()),
         (am::time.term(), time(p)),
     ];

@@ -177,6 +177,9 @@ pub(crate) struct Psd {
     saved_calls: Option<Box<saved_calls::SavedCalls>>,
     /// What the recording says that it has had.
     pub(crate) spent: probe::Spent,
+    /// Its group leader and its parent, if they are of another node.
+    leader_elsewhere: Option<Peer>,
+    parent_elsewhere: Option<Peer>,
     pub(crate) max_heap: MaxHeap,
     /// When it dies.
     #[cfg(all(test, not(loom)))]
@@ -234,8 +237,9 @@ pub struct Process {
     timer: Option<Box<incoming::ReceiveTimer>>,
     relations: RefCell<Option<Box<Relations>>>,
     pub(crate) flags: Cell<Flags>,
-    pub(crate) group_leader: Cell<Peer>,
-    pub(crate) parent: Cell<Peer>,
+    /// [`SYSTEM`] where it is of another node; likewise the parent.
+    group_leader: Cell<Pid>,
+    parent: Cell<Pid>,
     pub(crate) initial_call: Cell<(Atom, Atom, u8)>,
     /// Reductions of the time slices that have ended.
     reductions: Cell<u64>,
@@ -349,8 +353,8 @@ impl Process {
             timer: None,
             relations: RefCell::new(None),
             flags: Cell::new(Flags::default()),
-            group_leader: Cell::new(pid.into()),
-            parent: Cell::new(pid.into()),
+            group_leader: Cell::new(pid),
+            parent: Cell::new(pid),
             initial_call: Cell::new((crate::term::am::erlang, crate::term::am::apply, 2)),
             reductions: Cell::new(0),
             exit_reason: Cell::new(RawTerm::NONE),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use super::{Process, SYSTEM};
 use crate::heap::{Heap, Node};
 use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Port, RawTerm, Term, View, tag};
@@ -129,6 +130,42 @@ impl From<Port> for Peer {
         Peer {
             node: 0,
             word: port.term().raw().0,
+        }
+    }
+}
+
+impl Process {
+    /// Its group leader.
+    pub(crate) fn group_leader(&self) -> Peer {
+        match self.group_leader.get() {
+            SYSTEM => self.with_psd(|psd| psd.leader_elsewhere).flatten(),
+            pid => Some(pid.into()),
+        }
+        .unwrap_or(SYSTEM.into())
+    }
+
+    /// Gives it a group leader.
+    pub(crate) fn set_group_leader(&self, leader: Peer) {
+        self.group_leader.set(leader.pid().unwrap_or(SYSTEM));
+        if leader.is_elsewhere() {
+            self.psd().leader_elsewhere = Some(leader);
+        }
+    }
+
+    /// The process that has started it; itself, if none has.
+    pub(crate) fn parent(&self) -> Peer {
+        match self.parent.get() {
+            SYSTEM => self.with_psd(|psd| psd.parent_elsewhere).flatten(),
+            pid => Some(pid.into()),
+        }
+        .unwrap_or(SYSTEM.into())
+    }
+
+    /// Says which process has started it.
+    pub(crate) fn set_parent(&self, parent: Peer) {
+        self.parent.set(parent.pid().unwrap_or(SYSTEM));
+        if parent.is_elsewhere() {
+            self.psd().parent_elsewhere = Some(parent);
         }
     }
 }

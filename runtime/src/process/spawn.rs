@@ -211,8 +211,8 @@ impl Process {
         child.set_call(module, function, copy, arity);
         let call = (module, function, arity);
         probes().born(child.pid(), Some(self.pid()), call, args);
-        child.process.group_leader.set(self.group_leader.get());
-        child.process.parent.set(self.pid().into());
+        child.process.set_group_leader(self.group_leader());
+        child.process.set_parent(self.pid().into());
         Ok(child)
     }
 }
@@ -226,7 +226,7 @@ pub(crate) fn make_first(module: Atom, function: Atom, leader: Option<Pid>) -> N
     let mut child = Newborn::new(&SpawnOptions::default(), 0, None).expect("room for a process");
     child.set_call(module, function, Term::NIL.raw(), 0);
     if let Some(leader) = leader {
-        child.process.group_leader.set(leader.into());
+        child.process.set_group_leader(leader.into());
     }
     child
 }

@@ -41,7 +41,7 @@ fn state(p: &Process, doing: Doing) -> &'static str {
 
 fn identity(p: &Process, doing: Doing, text: &mut String) {
     let (module, function, arity) = p.initial_call.get();
-    let parent = match p.parent.get() {
+    let parent = match p.parent() {
         parent if parent == p.pid().into() => Term::NIL,
         parent => parent.term(p),
     };

@@ -297,7 +297,7 @@ fn monitor(system: &System) -> sysmon::Monitor {
             large_heap: Number(system.large_heap_words),
             long_message_queue: system.long_message_queue,
             busy_port: system.busy_port,
-            busy_dist_port: true,
+            busy_dist_port: system.busy_port,
         },
     }
 }
@@ -476,7 +476,7 @@ pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
     known::note(p, &known);
     match (recorder, known) {
         (Some(recorder), Known::Call(called)) => {
-            recorder.begins_in(p.pid(), p.parent.get().pid(), called);
+            recorder.begins_in(p.pid(), p.parent().pid(), called);
         }
         (Some(recorder), Known::Label(text)) => {
             let (id, label) = (id_of(p.pid()), recorder.label_text(text));

@@ -361,7 +361,7 @@ pub(crate) fn spawned<'p>(p: &'p Process, child: &Process, spawn: &Spawn<'p>) {
         am::spawn_request.term(),
         spawn.reference,
         p.pid().term(),
-        p.group_leader.get().term(p),
+        p.group_leader().term(p),
         p.tuple(&[m, f, arity]),
         spawn.options,
         spawn.reply_tag,

@@ -104,7 +104,7 @@ impl Row {
         };
         Row {
             pid: p.pid(),
-            parent: p.parent.get().pid().unwrap_or_else(|| p.pid()),
+            parent: p.parent().pid().unwrap_or_else(|| p.pid()),
             advance_delivery: standing.advance_delivery,
             reference,
             known_as: name.or(recorded_as).unwrap_or_else(initial),

@@ -349,6 +349,7 @@ pub(super) mod tests {
         let long = heap.tuple(&[Term::small(100), Term::small(1000)]);
         let at = [
             Term::bool(true),
+            Term::bool(true),
             Term::small(0),
             Term::small(11),
             Term::small(10),

@@ -281,6 +281,9 @@ impl Seen {
                 fourth,
             } => self.sums.run = Some([first, second, third, fourth]),
             Event::BusyPort { .. } => self.system(record, 0, "waits for a busy port"),
+            Event::BusyDistPort { .. } => {
+                self.system(record, 0, "waits for a busy connection to another node");
+            }
             _ => {}
         }
     }

@@ -60,8 +60,8 @@ fn record_of(
             is_long: is_long.into(),
             messages,
         },
-        SystemEvent::BusyDistPort { controller } => RingEvent::BusyPort {
-            port: match (controller.pid(), controller.port()) {
+        SystemEvent::BusyDistPort { controller } => RingEvent::BusyDistPort {
+            controller: match (controller.pid(), controller.port()) {
                 (Some(pid), _) => id_of(pid),
                 (None, port) => port.map_or(Id::None, |port| Id::Port(port.0)),
             },
@@ -278,6 +278,9 @@ mod tests {
             .into_iter()
             .map(|event| record_of(&event, |_| NameId(9), |_| NameId(8)));
         let expect = [
+            RingEvent::BusyDistPort {
+                controller: Id::Port(6),
+            },
             RingEvent::BusyPort { port: Id::Port(7) },
             RingEvent::LargeHeap { words: 3 },
             RingEvent::LongSchedule {
