@@ -85,6 +85,7 @@ operations! {
 /// Flags of [`Operation::AltactSigSend`].
 pub(super) mod altact {
     pub(in crate::dist) const PRIORITY: i64 = 1;
+    pub(in crate::dist) const TOKEN: i64 = 1 << 1;
     pub(in crate::dist) const ALIAS: i64 = 1 << 2;
     pub(in crate::dist) const NAME: i64 = 1 << 3;
     pub(in crate::dist) const EXIT: i64 = 1 << 4;

@@ -2,7 +2,8 @@
 
 use super::atom_cache::PASS_THROUGH;
 use super::capabilities::{
-    self, ALTACT_SIG, Capabilities, DIST_HDR_ATOM_CACHE, EXIT_PAYLOAD, SEND_SENDER,
+    self, ALTACT_SIG, BIG_SEQTRACE_LABELS, Capabilities, DIST_HDR_ATOM_CACHE, EXIT_PAYLOAD,
+    SEND_SENDER,
 };
 use super::entry::{DistEntry, Phase, State};
 use super::operation::{Operation, altact};
@@ -14,6 +15,7 @@ use crate::process::refs::{RefNumbers, reference_of};
 use crate::process::signal::{ExitSignal, deliver_to_peer};
 use crate::process::{NotSent, Peer, Process, Signal, deliver};
 use crate::term::{Atom, Pid, Term, am, tag};
+use crate::trace::seq::{self, Token};
 
 /// What takes to other nodes what processes send them.
 pub(crate) fn hooks() -> Hooks {
@@ -179,49 +181,79 @@ fn message<'p>(
     if let Some(controller) = controller {
         return Err(NotSent::BusyNode(controller));
     }
+    let capabilities = entry.capabilities();
+    let token = token_for(p, to, message, capabilities);
     let heap = Heap::detached();
-    let control = message_control(&heap, (p.pid(), to), sending, entry.capabilities());
+    let token = token.map(|token| token.term(&heap));
+    let sending = (sending.priority, token);
+    let control = message_control(&heap, (p.pid(), to), sending, capabilities);
     match entry.send(On::Any, control, Some(message)) {
         Fate::Sent => Ok(()),
         Fate::Lost => Err(NotSent::NotConnected),
     }
 }
 
+/// The sequential trace token that goes with a message, where the other node understands its label.
+fn token_for<'p>(
+    p: &'p Process,
+    to: Remote<'p>,
+    message: Term<'p>,
+    capabilities: Capabilities,
+) -> Option<Token> {
+    if !p.flags.get().seq_token {
+        return None;
+    }
+    let receiver = match to {
+        Remote::Term(term) => term,
+        Remote::Name(name, node) => p.tuple(&[name.term(), node.term()]),
+    };
+    let token = seq::sent(p, receiver, message)?;
+    let is_small = token.label.term().as_small().is_some();
+    (is_small || capabilities & BIG_SEQTRACE_LABELS != 0).then_some(token)
+}
+
+/// The control message of a message with priority or not, and with this token.
 fn message_control<'h>(
     heap: &'h Heap,
     (from, to): (Pid, Remote<'_>),
-    sending: Sending,
+    (priority, token): (bool, Option<Term<'h>>),
     capabilities: Capabilities,
 ) -> Term<'h> {
-    let from = from.term();
-    let (target, is_alias) = match to {
+    let (target, kind) = match to {
         Remote::Term(term) => {
             let is_pid = term
                 .as_external()
                 .is_some_and(|it| it.kind() == tag::EXTERNAL_PID);
-            (heap.copy_in(term), !is_pid)
+            (heap.copy_in(term), if is_pid { 0 } else { altact::ALIAS })
         }
-        Remote::Name(name, _) => (name.term(), false),
+        Remote::Name(name, _) => (name.term(), altact::NAME),
     };
-    let is_name = matches!(to, Remote::Name(..));
-    if sending.priority && capabilities & ALTACT_SIG != 0 {
-        let kind = match (is_alias, is_name) {
-            (true, _) => altact::ALIAS,
-            (_, true) => altact::NAME,
-            _ => 0,
-        };
-        let flags = Term::small(altact::PRIORITY | kind);
-        return heap.tuple(&[number(Operation::AltactSigSend), flags, from, target]);
-    }
-    let empty = am::empty.term();
-    match (is_alias, is_name) {
-        (true, _) => heap.tuple(&[number(Operation::AliasSend), from, target]),
-        (_, true) => heap.tuple(&[number(Operation::RegSend), from, empty, target]),
-        _ if capabilities & SEND_SENDER != 0 => {
-            heap.tuple(&[number(Operation::SendSender), from, target])
-        }
-        _ => heap.tuple(&[number(Operation::Send), empty, target]),
-    }
+    let (from, empty) = (from.term(), am::empty.term());
+    let choose = |plain, with_token| number(if token.is_some() { with_token } else { plain });
+    let mut elements = if priority && capabilities & ALTACT_SIG != 0 {
+        let has_token = if token.is_some() { altact::TOKEN } else { 0 };
+        let flags = Term::small(altact::PRIORITY | kind | has_token);
+        vec![number(Operation::AltactSigSend), flags, from, target]
+    } else if kind == altact::ALIAS {
+        vec![
+            choose(Operation::AliasSend, Operation::AliasSendTt),
+            from,
+            target,
+        ]
+    } else if kind == altact::NAME {
+        let operation = choose(Operation::RegSend, Operation::RegSendTt);
+        vec![operation, from, empty, target]
+    } else if capabilities & SEND_SENDER != 0 {
+        vec![
+            choose(Operation::SendSender, Operation::SendSenderTt),
+            from,
+            target,
+        ]
+    } else {
+        vec![choose(Operation::Send, Operation::SendTt), empty, target]
+    };
+    elements.extend(token);
+    heap.tuple(&elements)
 }
 
 /// Sends what a process of this node has to say of a link to a process of another, or of its group leader.

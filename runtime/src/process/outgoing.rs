@@ -254,7 +254,7 @@ fn send_sized(
             let words = message.words();
             let traced = TracedMessage {
                 message,
-                from,
+                from: from.into(),
                 token,
                 number,
                 alias,
