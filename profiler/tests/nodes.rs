@@ -71,6 +71,15 @@ fn nodes_do_to_each_other_what_otp_says() {
 }
 
 #[test]
+fn a_process_may_carry_the_connection() {
+    let Some(nodes) = Nodes::new() else { return };
+    nodes.printed(&["run"], &[], "certificates()");
+    let tls = ["-proto_dist", "inet_tls", "-ssl_dist_optfile", "tls.conf"];
+    let node: Vec<&str> = tls.into_iter().chain(["-name", "one@127.0.0.1"]).collect();
+    assert_eq!(nodes.printed(&["run"], &node, "main()"), MAIN);
+}
+
+#[test]
 fn senders_that_must_wait_lose_nothing() {
     let Some(nodes) = Nodes::new() else { return };
     // The least that a connection may hold.

@@ -1,6 +1,6 @@
 %% What processes of two nodes do to each other. The node that is called starts the other one, and prints what it sees.
 -module(nodes).
--export([main/0, again/0, traced/0, forward/2, echo/0, sleeper/0, linked_to/1]).
+-export([main/0, certificates/0, again/0, traced/0, forward/2, echo/0, sleeper/0, linked_to/1]).
 
 main() ->
     {Peer, Node} = other(),
@@ -19,6 +19,16 @@ main() ->
     receive {nodedown, Node} -> print(nodedown) after 5000 -> print(no_nodedown) end,
     receive {nodedown, Node, [{nodedown_reason, _}]} -> print(nodedown_told) after 5000 -> print(no_nodedown) end,
     print(nodes()).
+
+%% Writes what TLS needs: a certificate, its key, and the options of both sides.
+certificates() ->
+    #{cert := Cert, key := Key} = public_key:pkix_test_root_cert("nodes", [{key, {rsa, 2048, 65537}}, {digest, sha256}]),
+    KeyType = element(1, Key),
+    Entries = [{'Certificate', Cert, not_encrypted}, {KeyType, public_key:der_encode(KeyType, Key), not_encrypted}],
+    ok = file:write_file("tls.pem", public_key:pem_encode(Entries)),
+    File = filename:absname("tls.pem"),
+    Options = [{server, [{certfile, File}, {keyfile, File}, {verify, verify_none}]}, {client, [{verify, verify_none}]}],
+    ok = file:write_file("tls.conf", io_lib:format("~p.~n", [Options])).
 
 %% A node that is given its name, loses it, and gets another.
 again() ->
@@ -41,7 +51,9 @@ again() ->
 
 %% Another node, connected.
 other() ->
-    Args = ["-setcookie", atom_to_list(erlang:get_cookie()), "-pa", filename:dirname(code:which(?MODULE))],
+    Carrier = lists:append([["-" ++ atom_to_list(Flag), Value]
+                            || Flag <- [proto_dist, ssl_dist_optfile], {ok, [[Value]]} <- [init:get_argument(Flag)]]),
+    Args = ["-setcookie", atom_to_list(erlang:get_cookie()), "-pa", filename:dirname(code:which(?MODULE)) | Carrier],
     {ok, Peer, Node} = peer:start_link(#{name => two, host => "127.0.0.1", longnames => true, args => Args,
                                          connection => standard_io, wait_boot => 60000}),
     pong = net_adm:ping(Node),

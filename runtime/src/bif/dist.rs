@@ -170,7 +170,7 @@ fn dist_ctrl_get_data_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResul
     let size = Term::small(packet.len() as i64);
     let data = p.list(&[p.binary_from_vec(packet)]);
     if entry.gives_size() {
-        return Ok(p.cons(size, data));
+        return Ok(p.tuple(&[size, data]));
     }
     Ok(data)
 }
