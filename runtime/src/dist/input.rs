@@ -178,6 +178,12 @@ fn local(term: Term<'_>) -> Result<Local, BadData> {
     }
 }
 
+/// The numbers of a reference of the other node.
+pub(super) fn numbers_of(reference: Term<'_>) -> Result<Vec<u32>, BadData> {
+    let reference = reference.as_external().ok_or(BadData)?;
+    Ok(reference.ref_numbers().to_vec())
+}
+
 fn registered(name: Term<'_>) -> Option<Pid> {
     match registry::whereis(name.as_atom()?)? {
         Named::Process(pid) => Some(pid),
@@ -472,11 +478,7 @@ impl Incoming<'_> {
         reference: Term<'_>,
     ) -> Result<(), BadData> {
         let watcher = self.peer(watcher)?;
-        let key = reference
-            .as_external()
-            .ok_or(BadData)?
-            .ref_numbers()
-            .to_vec();
+        let key = numbers_of(reference)?;
         let pid = match watched.as_atom() {
             Some(_) => registered(watched),
             None => match local(watched)? {
@@ -527,11 +529,7 @@ impl Incoming<'_> {
     }
 
     fn demonitor(&self, reference: Term<'_>) -> Result<(), BadData> {
-        let key = reference
-            .as_external()
-            .ok_or(BadData)?
-            .ref_numbers()
-            .to_vec();
+        let key = numbers_of(reference)?;
         let watched = self.entry.state.lock().relations.watched.remove(&key);
         if let Some((pid, number)) = watched {
             unwatch(pid, number);

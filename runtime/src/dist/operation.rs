@@ -1,6 +1,8 @@
 //! The operations of the distribution protocol, as the first element of a control message says them. Source: `enum dop` in
 //! `dist.h`, OTP 29.
 
+use crate::term::Term;
+
 macro_rules! operations {
     ($($(#[doc = $doc:literal])* $number:literal = $name:ident;)*) => {
         /// What a control message says.
@@ -16,6 +18,11 @@ macro_rules! operations {
                     $($number => Some(Operation::$name),)*
                     _ => None,
                 }
+            }
+
+            /// Its number, as a control message begins with it.
+            pub(super) fn term(self) -> Term<'static> {
+                Term::small(self as i64)
             }
         }
     };

@@ -1,5 +1,7 @@
 //! What processes of this node send to others: encoded, and queued for the controller of the connection.
 
+use std::sync::Arc;
+
 use super::atom_cache::PASS_THROUGH;
 use super::capabilities::{
     self, ALTACT_SIG, BIG_SEQTRACE_LABELS, Capabilities, DIST_HDR_ATOM_CACHE, EXIT_PAYLOAD,
@@ -7,13 +9,13 @@ use super::capabilities::{
 };
 use super::entry::{DistEntry, Phase, State};
 use super::operation::{Operation, altact};
-use super::this_node::is_alive;
 use crate::external::{EncodeOptions, HeaderAtoms, encode, encode_with_header};
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{Hooks, Remote, RemoteProcess, Sending};
 use crate::process::refs::{RefNumbers, reference_of};
 use crate::process::signal::{ExitSignal, deliver_to_peer};
 use crate::process::{NotSent, Peer, Process, Signal, deliver};
+use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am, tag};
 use crate::trace::seq::{self, Token};
 
@@ -97,16 +99,17 @@ pub(super) enum On {
     Existing,
 }
 
-impl DistEntry {
+impl State {
     /// What the node is able to do; before it has said so, what this one is.
-    fn capabilities(&self) -> Capabilities {
-        let state = self.state.lock();
-        match state.phase {
-            Phase::Connected => state.capabilities,
+    fn likely_capabilities(&self) -> Capabilities {
+        match self.phase {
+            Phase::Connected => self.capabilities,
             Phase::Idle | Phase::Pending => capabilities::DEFAULT,
         }
     }
+}
 
+impl DistEntry {
     /// Sends a control message, and what goes with it.
     pub(super) fn send(&self, on: On, control: Term<'_>, payload: Option<Term<'_>>) -> Fate {
         if on == On::Any && (!is_alive() || !self.auto_connect()) {
@@ -138,16 +141,12 @@ impl DistEntry {
     }
 }
 
-fn number(operation: Operation) -> Term<'static> {
-    Term::small(operation as i64)
-}
-
 /// The node of a pid, port or reference of another node.
 fn node_of(term: Term<'_>) -> Option<Atom> {
     Some(term.as_external()?.node().name)
 }
 
-fn entry_of(peer: Peer) -> Option<std::sync::Arc<DistEntry>> {
+fn entry_of(peer: Peer) -> Option<Arc<DistEntry>> {
     let (name, _) = peer.node_of()?;
     Some(DistEntry::of(name))
 }
@@ -167,7 +166,7 @@ fn message<'p>(
         Remote::Name(_, node) => node,
     };
     let entry = DistEntry::of(node);
-    let controller = {
+    let (controller, capabilities) = {
         let mut state = entry.state.lock();
         if !sending.connects && state.phase == Phase::Idle {
             return Err(NotSent::NotConnected);
@@ -176,12 +175,12 @@ fn message<'p>(
             true => state.waits_for_room(p.pid()),
             false => !sending.waits && state.is_busy(),
         };
-        state.controller.filter(|_| is_busy)
+        let controller = state.controller.filter(|_| is_busy);
+        (controller, state.likely_capabilities())
     };
     if let Some(controller) = controller {
         return Err(NotSent::BusyNode(controller));
     }
-    let capabilities = entry.capabilities();
     let token = token_for(p, to, message, capabilities);
     let heap = Heap::detached();
     let token = token.map(|token| token.term(&heap));
@@ -229,11 +228,14 @@ fn message_control<'h>(
         Remote::Name(name, _) => (name.term(), altact::NAME),
     };
     let (from, empty) = (from.term(), am::empty.term());
-    let choose = |plain, with_token| number(if token.is_some() { with_token } else { plain });
+    let choose = |plain: Operation, with_token: Operation| match token {
+        Some(_) => with_token.term(),
+        None => plain.term(),
+    };
     let mut elements = if priority && capabilities & ALTACT_SIG != 0 {
         let has_token = if token.is_some() { altact::TOKEN } else { 0 };
         let flags = Term::small(altact::PRIORITY | kind | has_token);
-        vec![number(Operation::AltactSigSend), flags, from, target]
+        vec![Operation::AltactSigSend.term(), flags, from, target]
     } else if kind == altact::ALIAS {
         vec![
             choose(Operation::AliasSend, Operation::AliasSendTt),
@@ -281,7 +283,7 @@ fn signal(to: Peer, signal: Signal) {
         Signal::Exit(exit) => send_link_exit(&entry, to, &exit),
         Signal::GroupLeader { leader } => {
             let [leader, to] = [leader.term(heap), to.term(heap)];
-            let control = heap.tuple(&[number(Operation::GroupLeader), leader, to]);
+            let control = heap.tuple(&[Operation::GroupLeader.term(), leader, to]);
             entry.send(On::Any, control, None);
         }
         _ => unreachable!("no other signal goes to a peer of another node"),
@@ -295,7 +297,7 @@ fn unlink_control(
     (from, to): (Peer, Peer),
 ) -> Term<'_> {
     let id = heap.unsigned(id);
-    heap.tuple(&[number(operation), id, from.term(heap), to.term(heap)])
+    heap.tuple(&[operation.term(), id, from.term(heap), to.term(heap)])
 }
 
 /// A process of this node links itself to one of another.
@@ -309,7 +311,7 @@ fn link(entry: &DistEntry, from: Peer, to: Peer) {
         entry.state.lock().relations.links.insert((pid, to));
         let heap = Heap::detached();
         let [local, remote] = [from.term(&heap), to.term(&heap)];
-        let control = heap.tuple(&[number(Operation::Link), local, remote]);
+        let control = heap.tuple(&[Operation::Link.term(), local, remote]);
         if entry.send(On::Existing, control, None) == Fate::Sent {
             return;
         }
@@ -343,9 +345,9 @@ impl DistEntry {
         reason: Term<'_>,
     ) -> Fate {
         let heap = Heap::detached();
-        let has_payload = self.capabilities() & EXIT_PAYLOAD != 0;
+        let has_payload = self.state.lock().likely_capabilities() & EXIT_PAYLOAD != 0;
         let operation = if has_payload { payload } else { plain };
-        let mut all = vec![number(operation)];
+        let mut all = vec![operation.term()];
         all.extend(elements.iter().map(|element| heap.copy_in(*element)));
         if !has_payload {
             all.push(heap.copy_in(reason));
@@ -386,7 +388,7 @@ fn exit(p: &Process, to: Term<'_>, reason: Term<'_>, priority: bool) {
         let flags = Term::small(altact::EXIT | kind | priority);
         let heap = Heap::detached();
         let to = heap.copy_in(to);
-        let control = heap.tuple(&[number(Operation::AltactSigSend), flags, from, to]);
+        let control = heap.tuple(&[Operation::AltactSigSend.term(), flags, from, to]);
         entry.send(On::Existing, control, Some(reason));
         return;
     }
@@ -443,7 +445,7 @@ fn monitor_control(
     (reference, by): (RefNumbers, Pid),
 ) -> Term<'_> {
     let reference = reference_of(heap, reference, by);
-    heap.tuple(&[number(operation), by.term(), target.term(heap), reference])
+    heap.tuple(&[operation.term(), by.term(), target.term(heap), reference])
 }
 
 /// Ends a monitor.
