@@ -3,6 +3,7 @@
 //! The arguments are those that OTP's `erlexec` hands to its emulator: emulator flags (`-S 2`, from `+S 2`), then `--`
 //! and what `init` reads.
 
+mod defaults;
 mod dirty;
 mod jit;
 mod tracing_cost;
@@ -16,7 +17,6 @@ use beamline_settings::engine::Engine;
 use beamline_settings::perf::Perf;
 use beamline_settings::variable::Variable as _;
 
-use crate::dist::entry::set_busy_limit;
 use crate::heap::{Heap, MagicBinary};
 use crate::loader::{debug, load, module};
 use crate::process::{self, SpawnOptions};
@@ -328,6 +328,9 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
             flags.jit.take(flag, || rest.next().map(String::as_str))?;
             continue;
         }
+        if defaults::take(flag, || rest.next().map_or("", String::as_str))? {
+            continue;
+        }
         let (name, attached) = flag.split_at(2);
         let mut value = || match attached {
             "" => rest
@@ -349,7 +352,6 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
             "-P" => flags.processes = number(flag, value()?)?.max(1024),
             "-D" if attached.is_empty() => flags.debugging = true,
             "-D" => flags.instrument_lines = Some(instrumentation(flag, rest.next())?),
-            "-zdbbl" => set_busy_limit(busy_limit(flag, value()?)?),
             "-Q" => flags.ports = number(flag, value()?)?.max(1024),
             "-W" => flags.warnings = Some(value()?.to_owned()),
             "-t" => flags.atoms = number(flag, value()?)?.max(8192),
@@ -446,11 +448,7 @@ fn takes_value(flag: &str) -> bool {
         "-IOPt",
         "-IOPp",
         "-K",
-        "-hms",
-        "-hmbs",
-        "-hmax",
         "-hpds",
-        "-hmqd",
         "-sbt",
         "-sbwtdcpu",
         "-sbwtdio",
@@ -465,7 +463,6 @@ fn takes_value(flag: &str) -> bool {
         "-swtdio",
         "-stbt",
         "-sub",
-        "-zdbbl",
         "-zdntgc",
         "-SP",
         "-dcg",
@@ -479,15 +476,6 @@ fn number(flag: &str, text: &str) -> Result<usize, StartError> {
             "bad value {text} of emulator flag {flag}: a number is expected"
         ))
     })
-}
-
-/// Bytes that a connection to another node holds before senders wait, given in kilobytes.
-fn busy_limit(flag: &str, text: &str) -> Result<usize, StartError> {
-    let kilobytes = number(flag, text)?;
-    match kilobytes {
-        1..=2_097_151 => Ok(kilobytes * 1024),
-        _ => Err(StartError(format!("Invalid dist_buf_busy_limit: {text}"))),
-    }
 }
 
 fn time_warp(text: &str) -> Result<TimeWarp, StartError> {

@@ -7,11 +7,12 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::flags::max_heap_map;
+use super::flags::{max_heap_map, queue_data_name};
 use super::{BifResult, Control, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
 use crate::code::native;
-use crate::dist::entry::{DistEntry, busy_limit};
+use crate::dist::busy_limit;
+use crate::dist::entry::DistEntry;
 use crate::exec::exception;
 use crate::heap::{self, Heap};
 use crate::port;
@@ -325,6 +326,7 @@ fn limit_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "outstanding_system_requests_limit" => {
             p.integer(flags().outstanding_system_requests.load(Ordering::Relaxed))
         }
+        "async_dist" => Term::bool(process::async_dist_default()),
         "dist_buf_busy_limit" => Term::small(busy_limit() as i64),
         "delayed_node_table_gc" => Term::small(60),
         "halt_flush_timeout" => am::infinity.term(),
@@ -361,7 +363,7 @@ fn heap_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
             p.list(&sizes)
         }
         "heap_type" => atom("private"),
-        "message_queue_data" => atom("on_heap"),
+        "message_queue_data" => queue_data_name(process::off_heap_messages_default()).term(),
         _ => return None,
     })
 }

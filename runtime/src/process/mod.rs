@@ -111,8 +111,9 @@ pub(crate) use shared::{init_pid, set_process_limit};
 pub(crate) use spawn::{Newborn, make_first};
 pub use spawn::{SpawnOptions, fullsweep_after, min_heap_words, spawn_first, spawn_native};
 pub(crate) use spawn::{
-    min_bin_vheap_words, processes_made, set_fullsweep_after, set_min_bin_vheap_words,
-    set_min_heap_words,
+    async_dist_default, min_bin_vheap_words, off_heap_messages_default, processes_made,
+    set_async_dist_default, set_fullsweep_after, set_min_bin_vheap_words, set_min_heap_words,
+    set_off_heap_messages_default,
 };
 
 pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
@@ -191,6 +192,8 @@ pub(crate) struct Psd {
     until_back: Option<dirty::UntilBack>,
     /// Its data of sequential tracing.
     pub(crate) seq: Option<Box<Seq>>,
+    /// It ends, has told processes of these nodes, and has not found yet that they take more.
+    told_nodes: Vec<Atom>,
 }
 
 /// A specific instruction and its compiled form, as a process that waits there remembers them.

@@ -1,7 +1,7 @@
 //! Makes processes and starts them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::smallvec;
 
@@ -42,6 +42,34 @@ pub(crate) fn set_min_bin_vheap_words(words: usize) -> usize {
 #[must_use]
 pub(crate) fn min_bin_vheap_words() -> usize {
     MIN_BIN_VHEAP_WORDS.load(Ordering::Relaxed)
+}
+
+/// Whether new processes send to busy connections without waiting (`+pad`).
+static ASYNC_DIST: AtomicBool = AtomicBool::new(false);
+
+/// Says whether new processes send to busy connections without waiting.
+pub(crate) fn set_async_dist_default(is_async: bool) {
+    ASYNC_DIST.store(is_async, Ordering::Relaxed);
+}
+
+/// Do new processes send to busy connections without waiting?
+#[must_use]
+pub(crate) fn async_dist_default() -> bool {
+    ASYNC_DIST.load(Ordering::Relaxed)
+}
+
+/// Whether new processes keep their messages off the heap (`+hmqd`).
+static OFF_HEAP_MESSAGES: AtomicBool = AtomicBool::new(false);
+
+/// Says whether new processes keep their messages off the heap.
+pub(crate) fn set_off_heap_messages_default(are_off_heap: bool) {
+    OFF_HEAP_MESSAGES.store(are_off_heap, Ordering::Relaxed);
+}
+
+/// Do new processes keep their messages off the heap?
+#[must_use]
+pub(crate) fn off_heap_messages_default() -> bool {
+    OFF_HEAP_MESSAGES.load(Ordering::Relaxed)
 }
 
 /// Minor collections between full sweeps (`ERL_FULLSWEEP_AFTER`). Source: `erl_init.c`.
@@ -159,8 +187,9 @@ impl Process {
             self.set_max_heap(max);
         }
         self.change_flags(|flags| {
-            flags.off_heap_messages = options.off_heap_messages.unwrap_or(false);
-            flags.async_dist = options.async_dist.unwrap_or(false);
+            let off_heap = options.off_heap_messages;
+            flags.off_heap_messages = off_heap.unwrap_or_else(off_heap_messages_default);
+            flags.async_dist = options.async_dist.unwrap_or_else(async_dist_default);
         });
     }
 
