@@ -12,6 +12,8 @@ use place::{Place, errors};
 const MAIN: &str = include_str!("nodes/main.expected");
 const AGAIN: &str = include_str!("nodes/again.expected");
 const TRACED: &str = include_str!("nodes/traced.expected");
+const BUSY: &str = include_str!("nodes/busy.expected");
+const MALFORMED: &str = include_str!("nodes/malformed.expected");
 
 /// A folder with the program, and a daemon of names that only this test uses.
 struct Nodes {
@@ -91,6 +93,27 @@ fn senders_that_must_wait_lose_nothing() {
 fn a_node_gets_a_name_and_loses_it() {
     let Some(nodes) = Nodes::new() else { return };
     assert_eq!(nodes.printed(&["run"], &[], "again()"), AGAIN);
+}
+
+#[test]
+fn senders_wait_for_a_node_that_stands_still_and_large_messages_let_others_pass() {
+    let Some(nodes) = Nodes::new() else { return };
+    let name = ["-name", "one@127.0.0.1"];
+    assert_eq!(nodes.printed(&["run"], &name, "busy()"), BUSY);
+    let set = [
+        &name[..],
+        &["+zdbbl", "2048", "+pad", "true", "+pad", "false"],
+    ]
+    .concat();
+    let less = BUSY.replace("1048576", "2097152");
+    assert_eq!(nodes.printed(&["run"], &set, "busy()"), less);
+}
+
+#[test]
+fn a_connection_ends_with_what_is_no_message() {
+    let Some(nodes) = Nodes::new() else { return };
+    let name = ["-name", "one@127.0.0.1"];
+    assert_eq!(nodes.printed(&["run"], &name, "malformed()"), MALFORMED);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 %% What processes of two nodes do to each other. The node that is called starts the other one, and prints what it sees.
 -module(nodes).
--export([main/0, certificates/0, again/0, traced/0, forward/2, echo/0, sleeper/0, linked_to/1]).
+-export([main/0, certificates/0, again/0, traced/0, busy/0, malformed/0, forward/2, echo/0, sleeper/0, linked_to/1]).
 
 main() ->
     {Peer, Node} = other(),
@@ -58,6 +58,124 @@ other() ->
                                          connection => standard_io, wait_boot => 60000}),
     pong = net_adm:ping(Node),
     {Peer, Node}.
+
+%% Processes that send to a node that stands still, and large messages.
+busy() ->
+    print([erlang:system_info(What) || What <- [dist_buf_busy_limit, async_dist]]),
+    {Peer, Node} = other(),
+    [internals(N) || N <- [node(), Node]],
+    Echo = spawn(Node, ?MODULE, echo, []),
+    Victim = spawn(Node, ?MODULE, sleeper, []),
+    Known = monitor(process, Victim),
+    Monitor = spawn_link(fun() -> reports([]) end),
+    erlang:system_monitor(Monitor, [busy_dist_port]),
+    erpc:cast(Node, erts_debug, set_internal_state, [block, 4000]),
+    timer:sleep(500),
+    fill(Node, binary:copy(<<7>>, 100000), 0),
+    Me = self(),
+    Calls = [{send, fun() -> Echo ! {Me, made, sent} end},
+             {link, fun() -> link(Echo) end},
+             {unlink, fun() -> unlink(Echo) end},
+             {monitor, fun() -> is_reference(monitor(process, Echo)) end},
+             {exit, fun() -> exit(Victim, over) end},
+             {request, fun() -> is_reference(spawn_request(Node, erlang, self, [], [])) end}],
+    Pids = [{Name, spawn(fun() -> Me ! {Name, Call()}, timer:sleep(infinity) end)} || {Name, Call} <- Calls],
+    Async = spawn_opt(fun() -> Me ! {async, link(Echo)}, timer:sleep(infinity) end, [{async_dist, true}]),
+    print(receive {async, Linked} -> {async, Linked} after 1000 -> suspended end),
+    [print({Name, seen(Pid)}) || {Name, Pid} <- Pids],
+    [print(receive {Name, Result} when Result =/= sent -> {Name, result(Result)} after 20000 -> {Name, lost} end)
+     || {Name, _} <- Pids],
+    print(receive {made, sent} -> sent after 20000 -> lost end),
+    print({down, await({'DOWN', Known})}),
+    Monitor ! {which, self()},
+    print(receive {reported, Reported} -> [Name || {Name, Pid} <- Pids, lists:member(Pid, Reported)] end),
+    erlang:system_monitor(undefined),
+    exit(Async, kill),
+    fragments(Node),
+    peer:stop(Peer).
+
+fragments(Node) ->
+    Me = self(),
+    Echo = spawn(Node, ?MODULE, echo, []),
+    %% Each byte and the order are what they were, and others are heard in between.
+    Large = [binary:copy(<<N>>, Size) || {N, Size} <- [{1, 70000}, {2, 3000000}, {3, 10}, {4, 65536}, {5, 900000}]],
+    Sender = spawn(fun() -> [Echo ! {Me, large, Binary} || Binary <- Large] end),
+    [Echo ! {Me, small, N} || N <- lists:seq(1, 20)],
+    print([receive {small, N} -> N after 20000 -> lost end || N <- lists:seq(1, 20)]),
+    print([receive {large, Same} -> Same =:= Binary after 20000 -> lost end || Binary <- Large]),
+    print(is_process_alive(Sender)),
+    %% What a process says as it ends.
+    Reason = binary:copy(<<6>>, 2000000),
+    Ends = [spawn_monitor(fun() -> link(Echo), exit(Reason) end) || _ <- lists:seq(1, 3)],
+    print([receive {'DOWN', Ref, process, Pid, Why} -> lists:member(Why, [Reason, noproc]) after 20000 -> lost end
+           || {Pid, Ref} <- Ends]).
+
+%% Until nothing is taken any more, which is when the buffers of the system are full, too.
+fill(_, _, 5) -> print(full);
+fill(Node, Data, Times) ->
+    case erlang:send({nobody, Node}, Data, [nosuspend]) of
+        ok -> fill(Node, Data, 0);
+        nosuspend -> timer:sleep(50), fill(Node, Data, Times + 1)
+    end.
+
+seen(Pid) ->
+    [{status, Status}, {current_function, {Module, Function, _}}] = process_info(Pid, [status, current_function]),
+    {Status, Module, Function}.
+
+result({_, made, sent}) -> sent;
+result(Other) -> Other.
+
+reports(Seen) ->
+    receive
+        {monitor, Pid, busy_dist_port, Port} when is_port(Port) -> reports([Pid | Seen]);
+        {which, From} -> From ! {reported, Seen}
+    end.
+
+%% Opens what test suites ask, which each node logs.
+internals(Node) ->
+    erpc:call(Node, logger, set_primary_config, [level, none]),
+    erpc:call(Node, erts_debug, set_internal_state, [available_internal_state, true]).
+
+%% Messages that are none.
+malformed() ->
+    {Peer, Node} = other(),
+    [internals(N) || N <- [node(), Node]],
+    net_kernel:monitor_nodes(true, [nodedown_reason]),
+    P = spawn(Node, ?MODULE, sleeper, []),
+    [print({What, down_by(Node, [131, $D, 0, without_version(Control), without_version(payload)])})
+     || {What, Control} <- [{short, {21, self(), P, normal}}, {no_reference, {21, self(), P, normal, normal}},
+                            {no_name, {6, self(), '', P}}, {no_pid, {2, '', name}}, {no_link, {1, here, P}},
+                            {no_leader, {7, P, 'not'}}, {no_monitor, {19, self(), P, ref}}, {unknown, {99, self()}},
+                            {demonitor, {20, P, self(), make_ref()}}, {not_a_tuple, hello}, {unlink, {4, self(), P}},
+                            {other_node, {3, P, self(), reason}}]],
+    print({header, down_by(Node, [131, $D, 3, 1, 2, 3])}),
+    print({version, down_by(Node, [130, $D, 0])}),
+    print({fragment, down_by(Node, [131, $F, <<1:64, 1:64>>])}),
+    peer:stop(Peer).
+
+without_version(Term) ->
+    <<131, Bytes/binary>> = term_to_binary(Term),
+    Bytes.
+
+%% Has another node say why its connection to this one ends.
+down_by(Node, Data) ->
+    Me = self(),
+    pong = net_adm:ping(Node),
+    receive {nodeup, Node, _} -> ok after 0 -> ok end,
+    Watch = fun() ->
+                    net_kernel:monitor_nodes(true, [nodedown_reason]),
+                    Me ! {self(), ready},
+                    receive {nodedown, _, [{nodedown_reason, Why}]} -> ok end,
+                    receive {ask, From} -> From ! {self(), Why} end
+            end,
+    There = spawn(Node, Watch),
+    receive {There, ready} -> ok end,
+    ok = prim_inet:send(erts_debug:get_internal_state({dist_ctrl, Node}), Data),
+    Here = receive {nodedown, Node, [{nodedown_reason, Reason}]} -> Reason after 5000 -> none end,
+    pong = net_adm:ping(Node),
+    There ! {ask, Me},
+    receive {nodeup, Node, _} -> ok after 0 -> ok end,
+    {Here, receive {There, Other} -> Other after 5000 -> none end}.
 
 %% What tracers hear of messages that cross nodes.
 traced() ->

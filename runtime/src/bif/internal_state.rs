@@ -12,10 +12,12 @@ use super::process::all_pids;
 use super::time::make_unique_integer;
 use super::{GuardResult, Next, Raise, badarg, bifs};
 use crate::dist::entry::DistEntry;
+use crate::dist::node_monitors;
 use crate::ets;
 use crate::heap::{MagicBinary, Message};
 use crate::loader::{debug, permission};
 use crate::process::{Exception, Process, Signal, exists, refs, send};
+use crate::sched::online;
 use crate::sched::ptab::{PTab, PTabElement};
 use crate::sched::timers;
 use crate::sys::memory;
@@ -84,6 +86,7 @@ fn state<'p>(p: &'p Process, name: Atom) -> GuardResult<'p> {
             p.list(&items.map(|item| item.term()).collect::<Vec<_>>())
         }
         "processes" => all_pids(p),
+        "monitoring_nodes" => node_monitors::subscriptions(p),
         // In one go: a single chunk, 10 pids a reduction, whatever reductions are left.
         "processes_bif_info" => {
             let limit = crate::process::table().limit() as i64;
@@ -139,9 +142,15 @@ fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> GuardResult<'p> {
             }
             None => Term::bool(false),
         },
-        "dist_ctrl" if of.as_atom().is_some() => am::undefined.term(),
+        "dist_ctrl" => controller_of(p, of.as_atom().ok_or_else(badarg)?),
         _ => return Err(badarg()),
     })
+}
+
+/// What controls the connection to a node.
+fn controller_of(p: &Process, node: Atom) -> Term<'_> {
+    let controller = DistEntry::find(node).and_then(|entry| entry.controller());
+    controller.map_or(am::undefined.term(), |controller| controller.term(p))
 }
 
 /// Words of a heap whose collection is a dirty scheduler's, in ERTS. Source: `ERTS_POTENTIALLY_LONG_GC_HSIZE`.
@@ -184,20 +193,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
         return Err(am::undef.into());
     }
     match name.ok_or_else(badarg)?.name() {
-        "force_gc" => {
-            if !exists(p.x(1).as_pid().ok_or_else(badarg)?) {
-                p.set_x(0, Term::bool(false));
-                return Ok(Next::Return);
-            }
-            // The killed process of a heap past its limit ends at its next safepoint.
-            return Ok(match p.garbage_collect(0, 2) {
-                Ok(()) => {
-                    p.set_x(0, Term::bool(true));
-                    Next::Return
-                }
-                Err(exiting) => Next::Exit(exiting),
-            });
-        }
+        "force_gc" => return force_gc(p),
         "process_uniq_counter" => {
             let count = p.x(1).as_u64().ok_or_else(badarg)?;
             p.set_marker_count(count);
@@ -229,6 +225,7 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
             p.set_x(0, am::ok.term());
             return Ok(Next::Yield);
         }
+        "block" => return block(p),
         _ => {}
     }
     let result = change(p, [p.x(0), p.x(1)]);
@@ -242,11 +239,47 @@ fn set(p: &mut Process) -> Result<Next, Raise<'static>> {
     Ok(Next::Return)
 }
 
+/// Collects the heap of the caller, if the process that is named is there.
+fn force_gc(p: &mut Process) -> Result<Next, Raise<'static>> {
+    if !exists(p.x(1).as_pid().ok_or_else(badarg)?) {
+        p.set_x(0, Term::bool(false));
+        return Ok(Next::Return);
+    }
+    // The killed process of a heap past its limit ends at its next safepoint.
+    Ok(match p.garbage_collect(0, 2) {
+        Ok(()) => {
+            p.set_x(0, Term::bool(true));
+            Next::Return
+        }
+        Err(exiting) => Next::Exit(exiting),
+    })
+}
+
+/// Has all schedulers of ordinary work stand still for a time.
+fn block(p: &mut Process) -> Result<Next, Raise<'static>> {
+    let time = milliseconds(p.x(1))?;
+    if !online::block(p.pid().0, true, || false) {
+        return Ok(Next::Again);
+    }
+    std::thread::sleep(time);
+    online::unblock(p.pid().0, true);
+    p.set_x(0, Term::bool(true));
+    Ok(Next::Return)
+}
+
 /// Ends the connection to a node; whether there was one.
 fn kill_connection(node: Term<'_>) -> GuardResult<'static> {
     let entry = DistEntry::find(node.as_atom().ok_or_else(badarg)?);
     let was_there = entry.is_some_and(|entry| entry.end_controller(am::killed));
     Ok(Term::bool(was_there))
+}
+
+/// A time, none where it is negative.
+fn milliseconds(value: Term<'_>) -> Result<Duration, Raise<'static>> {
+    let milliseconds = value.as_small().ok_or_else(badarg)?;
+    Ok(Duration::from_millis(
+        u64::try_from(milliseconds).unwrap_or(0),
+    ))
 }
 
 /// What needs no collection.
@@ -265,11 +298,8 @@ fn change<'p>(p: &'p Process, [name, value]: [Term<'p>; 2]) -> GuardResult<'p> {
             }
             Term::bool(true)
         }
-        "sleep" | "block" | "block_scheduler" => {
-            let milliseconds = value.as_small().ok_or_else(badarg)?;
-            std::thread::sleep(Duration::from_millis(
-                u64::try_from(milliseconds).unwrap_or(0),
-            ));
+        "sleep" | "block_scheduler" => {
+            std::thread::sleep(milliseconds(value)?);
             Term::bool(true)
         }
         "unique_monotonic_integer_state" => {
@@ -342,8 +372,7 @@ fn proc_sig_block<'p>(value: Term<'p>) -> GuardResult<'p> {
     let pair = value.as_tuple().filter(|pair| pair.arity() == 2);
     let pair = pair.ok_or_else(badarg)?;
     let pid = pair.get(0).as_pid().ok_or_else(badarg)?;
-    let milliseconds = pair.get(1).as_small().ok_or_else(badarg)?;
-    let time = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
+    let time = milliseconds(pair.get(1))?;
     let block = Signal::request(move |p| {
         if p.is_some() {
             std::thread::sleep(time);

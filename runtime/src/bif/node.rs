@@ -1,6 +1,6 @@
 //! The BIFs that tell of nodes: this one, those that it is connected to, and those that terms name.
 
-use super::{BifResult, Control, GuardResult, Raise, badarg, badopt, bifs};
+use super::{BifResult, Control, GuardResult, Raise, badarg, badopt, bifs, persistent_term};
 use crate::code::entry::export;
 use crate::dist::entry::DistEntry;
 use crate::heap::Node;
@@ -148,6 +148,18 @@ fn monitor_node_2<'p>(p: &'p Process, [node, on]: [Term<'p>; 2]) -> BifResult<'p
     monitor_node_3(p, [node, on, Term::NIL])
 }
 
+/// Has this node a name, or will the first node that it talks to give it one? Source: `erts_is_this_node_alive()` in
+/// `dist.c`, OTP 29.
+pub(super) fn is_alive_or_dynamic(p: &Process) -> bool {
+    let key = || {
+        p.tuple(&[
+            am::erts_internal.term(),
+            Atom::new("dynamic_node_name").term(),
+        ])
+    };
+    is_alive() || persistent_term::is_true(p, key())
+}
+
 /// This node is always there. Another one is connected to first, in Erlang. Source: `monitor_node()` in `dist.c`.
 fn monitor_node_3<'p>(p: &'p Process, [node, on, options]: [Term<'p>; 3]) -> BifResult<'p> {
     let known = |option: Term<'_>| option == am::allow_passive_connect;
@@ -155,7 +167,7 @@ fn monitor_node_3<'p>(p: &'p Process, [node, on, options]: [Term<'p>; 3]) -> Bif
         return Err(badopt().into());
     }
     let name = node.as_atom().ok_or_else(badarg)?;
-    if !is_alive() && name != node_name() {
+    if name != node_name() && !is_alive_or_dynamic(p) {
         return Err(am::notalive.into());
     }
     let is_on = on.as_bool().ok_or_else(badarg)?;

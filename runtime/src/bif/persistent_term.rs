@@ -132,6 +132,11 @@ fn value_of<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
     Some(pair.get(1))
 }
 
+/// Is there a term of this key, and is it `true`?
+pub(super) fn is_true(p: &Process, key: Term<'_>) -> bool {
+    value_of(p, key).is_some_and(|value| value.as_bool() == Some(true))
+}
+
 /// How many slots there are.
 pub(super) fn slots() -> usize {
     TERMS.get().map_or(0, |table| table.slots.len())

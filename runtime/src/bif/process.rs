@@ -1,7 +1,11 @@
 //! The BIFs of processes: links, monitors, aliases, exit signals, names, and what a process knows of itself.
 
+use super::node::is_alive_or_dynamic;
+use super::send::return_when_sent;
 use super::spawn::new_ref;
-use super::{BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, bifs};
+use super::{
+    BifResult, Control, GuardResult, Leave, Next, Raise, badarg, badopt, bifs, system_limit,
+};
 use crate::code::entry::export;
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{self, RemoteProcess};
@@ -15,7 +19,7 @@ use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, PauseWords, Peer, Process, SYSTEM, Signal, ask,
     deliver, exists, is_of_old_incarnation, order, registry, send,
 };
-use crate::term::counted::{is_alive, node_name};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, View, am, tag};
 use crate::trace::{Event, events};
 
@@ -82,8 +86,9 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
     let Some(peer) = Peer::of(other) else {
         return match Peer::process_of(other) {
             Some(peer) => {
-                p.link(peer, priority);
-                Ok(Term::bool(true))
+                let hears = p.link(peer, priority);
+                let node = peer.node_name().filter(|_| hears);
+                return_when_sent(p, node, Term::bool(true))
             }
             None => link_to_old(p, other),
         };
@@ -129,12 +134,18 @@ fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     }
     explore::looks_for_linked(p, other)?;
     events::happened(p.shared(), Event::Unlink, other);
-    match Peer::of(other).or_else(|| Peer::process_of(other)) {
-        Some(peer) => p.unlink(peer),
-        None if is_old_peer(other) => p.unlink_from_old(other),
+    let node = match Peer::of(other).or_else(|| Peer::process_of(other)) {
+        Some(peer) => {
+            let hears = p.unlink(peer);
+            peer.node_name().filter(|_| hears)
+        }
+        None if is_old_peer(other) => {
+            p.unlink_from_old(other);
+            None
+        }
         None => return Err(badarg().into()),
-    }
-    Ok(Term::bool(true))
+    };
+    return_when_sent(p, node, Term::bool(true))
 }
 
 fn monitor_2<'p>(p: &'p Process, [kind, target]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -181,7 +192,11 @@ fn monitor<'p>(
         };
         deliver(p.pid(), Signal::request(down));
     }
-    Ok(p.reference_of(reference))
+    let node = match target {
+        Monitored::Remote(process) => process.node(),
+        _ => None,
+    };
+    return_when_sent(p, node, p.reference_of(reference))
 }
 
 /// Is it a pid, port or reference of another node, or of an old incarnation of this one?
@@ -212,7 +227,7 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
             [name, node] => match (name.as_atom(), node.as_atom()) {
                 (Some(name), Some(node)) if node == node_name() => by_name(name),
                 // A node that is not alive knows no other by name.
-                (Some(name), Some(node)) if is_alive() => {
+                (Some(name), Some(node)) if is_alive_or_dynamic(p) => {
                     Ok(Monitored::Remote(RemoteProcess::Name(name, node)))
                 }
                 _ => Err(badarg().into()),
@@ -250,10 +265,11 @@ fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'sta
 }
 
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
+    let node = node_of_monitor(p, reference);
     if !demonitor_in_turn(p, reference, true)? {
         explore::keeps_word(p, reference);
     }
-    Ok(Term::bool(true))
+    return_when_sent(p, node, Term::bool(true))
 }
 
 /// As [`demonitor`]. Where a recorded run is followed, what the monitor told first there comes first, and so does the message
@@ -279,6 +295,15 @@ fn demonitor_in_turn<'p>(
         }
     }
     Ok(demonitor(p, reference, keeps)?)
+}
+
+/// The other node that a process is of which is monitored by this reference.
+fn node_of_monitor(p: &Process, reference: Term<'_>) -> Option<Atom> {
+    let numbers = reference.as_ref()?.numbers();
+    match p.some_relations()?.origins.get(&numbers)?.target {
+        Monitored::Remote(process) => process.node(),
+        _ => None,
+    }
 }
 
 /// Whether a message through its alias would end this monitor.
@@ -321,8 +346,9 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
     if info && explore::is_on() {
         explore::note_unexplored("what demonitor/2 tells with the option info");
     }
+    let node = node_of_monitor(p, reference);
     if demonitor_in_turn(p, reference, !flush)? {
-        return Ok(Term::bool(true));
+        return return_when_sent(p, node, Term::bool(true));
     }
     let result = Term::bool(!info);
     if flush {
@@ -415,7 +441,8 @@ fn exit_signal<'p>(
         View::Port(port) => crate::process::ports::send_exit(p, port, reason),
         View::External(_) if is_of_old_incarnation(to) => {}
         View::External(other) if other.kind() != tag::EXTERNAL_PORT => {
-            nodes::send_exit(p, to, reason, priority);
+            nodes::send_exit(p, to, reason, priority).map_err(|_| system_limit())?;
+            return return_when_sent(p, Some(other.node().name), Term::bool(true));
         }
         _ => return Err(badarg().into()),
     }
@@ -504,13 +531,12 @@ fn group_leader_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
 }
 
 /// `false` for another process: then `group_leader/3` asks it.
-/// `false` for another process: then `group_leader/3` asks it.
 fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult<'p> {
     let leader_is = Peer::process_of(leader);
     if let Some(process) = Peer::process_of(pid).filter(|process| process.is_elsewhere()) {
         let leader = leader_is.ok_or_else(badarg)?;
         deliver_to_peer(process, Signal::GroupLeader { leader });
-        return Ok(Term::bool(true));
+        return return_when_sent(p, process.node_name(), Term::bool(true));
     }
     if is_elsewhere(pid, tag::EXTERNAL_PID) && leader_is.is_some() {
         return Err(badarg().into());

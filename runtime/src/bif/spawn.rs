@@ -1,5 +1,6 @@
 //! The BIFs that start processes, on this node and on others.
 
+use super::send::return_when_sent;
 use super::{BifResult, Leave, badarg, bifs, system_limit};
 use crate::dist::spawn;
 use crate::heap::Message;
@@ -226,6 +227,11 @@ fn dist_spawn_request_4<'p>(
     };
     let for_request = kind == am::spawn_request;
     let (parsed, done) = options::spawn_options(opts, for_request);
+    // What this node does not know the other one may.
+    let done = match done {
+        Err(BadOptions::Option) => options::spawn_options(own_options(p, opts), for_request).1,
+        done => done,
+    };
     let node = node.as_atom().filter(|node| *node != node_name());
     let (Some(node), Some(call)) = (node, call) else {
         return Ok(am::badarg.term());
@@ -251,9 +257,23 @@ fn dist_spawn_request_4<'p>(
         Err(_) => Err(am::badopt),
     };
     match sent {
-        Ok(()) => Ok(outcome(p.reference_of(reference))),
+        Ok(()) => return_when_sent(p, Some(node), outcome(p.reference_of(reference))),
         Err(error) => Ok(outcome(refuse_spawn(p, &request.parsed, error))),
     }
+}
+
+/// Those of the options that are this node's to understand, wherever the process is.
+fn own_options<'p>(p: &'p Process, options: Term<'p>) -> Term<'p> {
+    let is_own = |option: &Term<'_>| {
+        let pair = option.as_tuple().filter(|pair| pair.arity() == 2);
+        let key = pair.and_then(|pair| pair.get(0).as_atom());
+        matches!(
+            key,
+            Some(am::reply | am::reply_tag | am::monitor | am::link)
+        )
+    };
+    let own = options.list_iter().flatten().filter(is_own);
+    p.list(&own.collect::<Vec<_>>())
 }
 
 /// A spawn of this node has always been done when its request returns. Of one on another node the reply comes no more.

@@ -18,6 +18,21 @@ const NEW: u8 = 8;
 /// Bits of a flag that are the high ones of a place.
 const SEGMENT: u8 = 7;
 
+/// Which fragment of which message a packet has.
+#[derive(Clone, Copy)]
+pub(super) struct FragmentNumber {
+    pub(super) sequence: u64,
+    /// It, and those that are to come.
+    pub(super) missing: u64,
+}
+
+impl FragmentNumber {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.extend(self.sequence.to_be_bytes());
+        out.extend(self.missing.to_be_bytes());
+    }
+}
+
 /// Atoms by the numbers that stand for them.
 pub(super) struct AtomCache(Vec<Option<Atom>>);
 
@@ -28,10 +43,19 @@ impl Default for AtomCache {
 }
 
 impl AtomCache {
-    /// The header of a message with these atoms: those that the receiver does not know are in it by name.
-    pub(super) fn header(&mut self, atoms: &HeaderAtoms) -> Vec<u8> {
+    /// The header of a message with these atoms, or of its first fragment: those that the receiver does not know are in it
+    /// by name.
+    pub(super) fn header(&mut self, atoms: &HeaderAtoms, first: Option<FragmentNumber>) -> Vec<u8> {
         let atoms = atoms.as_slice();
-        let mut out = vec![VERSION_MAGIC, DIST_HEADER, atoms.len() as u8];
+        let mut out = vec![VERSION_MAGIC];
+        match first {
+            None => out.push(DIST_HEADER),
+            Some(number) => {
+                out.push(FIRST_FRAGMENT);
+                number.write(&mut out);
+            }
+        }
+        out.push(atoms.len() as u8);
         if atoms.is_empty() {
             return out;
         }
@@ -127,9 +151,9 @@ mod tests {
                     .map(|number| Atom::new(&format!("{}_{number}", "é".repeat(*number as usize % 140))).term())
                     .collect();
                 let list = heap.list(&atoms);
-                let (table, body) = encode_with_header([list]).unwrap();
-                let mut bytes = sender.header(&table);
-                bytes.extend(body);
+                let encoded = encode_with_header([list]).unwrap();
+                let mut bytes = sender.header(&encoded.atoms, None);
+                bytes.extend(encoded.bytes);
                 prop_assert_eq!(&bytes[..2], &[VERSION_MAGIC, DIST_HEADER]);
                 let (atoms, rest) = receiver.read(&bytes[2..]).unwrap();
                 let (read, used) = decode_with_header(&heap, rest, &atoms).unwrap();

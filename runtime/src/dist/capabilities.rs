@@ -29,7 +29,7 @@ pub(crate) const SEND_SENDER: Capabilities = 0x8_0000;
 pub(crate) const BIG_SEQTRACE_LABELS: Capabilities = 0x10_0000;
 /// Reasons stand behind control messages, not in them.
 pub(crate) const EXIT_PAYLOAD: Capabilities = 0x40_0000;
-const FRAGMENTS: Capabilities = 0x80_0000;
+pub(super) const FRAGMENTS: Capabilities = 0x80_0000;
 const HANDSHAKE_23: Capabilities = 0x100_0000;
 const UNLINK_ID: Capabilities = 0x200_0000;
 const MANDATORY_25_DIGEST: Capabilities = 0x400_0000;

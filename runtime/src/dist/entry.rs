@@ -1,8 +1,8 @@
 //! What is known of another node: whether it is connected, what is to be sent to it, and which processes of this node
 //! have to do with it. Source: `DistEntry` in `erl_node_tables.h`, OTP 29.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
@@ -11,6 +11,7 @@ use super::atom_cache::AtomCache;
 use super::capabilities::{Capabilities, PUBLISHED};
 use super::input::Input;
 use super::output::Outgoing;
+use super::queue::{Queue, Taken};
 use super::this_node::{net_kernel, next_connection};
 use super::{node_monitors, output, spawn};
 use crate::heap::{Heap, MagicBinary};
@@ -20,20 +21,8 @@ use crate::process::signal::{ExitSignal, deliver_to_peer};
 use crate::process::suspension::go_on;
 use crate::process::watcher::unwatch;
 use crate::process::{Peer, SYSTEM, Signal, deliver, ports};
+use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am};
-
-/// Bytes in a queue at which senders must wait (`+zdbbl`). Source: `ERTS_DE_BUSY_LIMIT`.
-static BUSY_LIMIT: AtomicUsize = AtomicUsize::new(1024 * 1024);
-
-/// Sets how many bytes a queue holds before senders must wait.
-pub(crate) fn set_busy_limit(bytes: usize) {
-    BUSY_LIMIT.store(bytes, Ordering::Relaxed);
-}
-
-/// How many bytes a queue holds before senders must wait.
-pub(crate) fn busy_limit() -> usize {
-    BUSY_LIMIT.load(Ordering::Relaxed)
-}
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,22 +60,13 @@ pub(super) struct State {
     pub(super) cache: AtomCache,
     /// What is to be sent once the connection stands.
     pub(super) pending: Vec<Outgoing>,
-    queue: Queue,
+    pub(super) queue: Queue,
+    /// The controller takes packets, or has been told to: it finds those that are added now.
+    is_served: bool,
     pub(super) relations: Relations,
     /// Gives its size with each packet.
     pub(crate) gives_size: bool,
     pub(crate) input_handler: Option<Pid>,
-}
-
-/// Packets that the controller has not taken yet.
-#[derive(Default)]
-struct Queue {
-    packets: VecDeque<Vec<u8>>,
-    bytes: usize,
-    /// The controller takes packets, or has been told to: it finds those that are added now.
-    is_served: bool,
-    /// Processes that wait for room.
-    waiting: Vec<Pid>,
 }
 
 /// Which processes of this node hear of the end of a connection.
@@ -183,8 +163,11 @@ impl DistEntry {
         state.connection
     }
 
-    /// Has `net_kernel` connect, where nobody does; whether there is or may come a connection.
+    /// Has `net_kernel` connect, where nobody does; whether there is or may come a connection. A node without a name has none.
     pub(super) fn auto_connect(&self) -> bool {
+        if !is_alive() {
+            return false;
+        }
         let connection = {
             let mut state = self.state.lock();
             if state.phase != Phase::Idle {
@@ -225,7 +208,7 @@ impl DistEntry {
 
     /// Answers that a process of the other node cannot be linked to one that is of an old incarnation of this one.
     pub(super) fn refuse_link(&self, old: Term<'_>, peer: Peer) {
-        self.send_link_exit(old, peer, am::noproc.term());
+        self.send_link_exit((old, peer), am::noproc.term(), None);
     }
 
     /// The connection stands, set up by the process `setup`: its number. `None` where none was to come. What waits to be
@@ -247,10 +230,9 @@ impl DistEntry {
             state.phase = Phase::Connected;
             state.controller = Some(controller);
             state.capabilities = capabilities;
-            state.queue.is_served = true;
+            state.is_served = true;
             for outgoing in std::mem::take(&mut state.pending) {
-                let packet = outgoing.packet(&mut state);
-                state.queue.push(packet);
+                outgoing.queue(&mut state);
             }
             state.connection
         };
@@ -301,10 +283,9 @@ impl DistEntry {
         true
     }
 
-    /// Adds a packet, and tells the controller where it does not look by itself.
-    pub(super) fn push(&self, mut state: parking_lot::MutexGuard<'_, State>, packet: Vec<u8>) {
-        state.queue.push(packet);
-        if std::mem::replace(&mut state.queue.is_served, true) {
+    /// A packet has been added: tells the controller where it does not look by itself.
+    pub(super) fn serve(&self, mut state: parking_lot::MutexGuard<'_, State>) {
+        if std::mem::replace(&mut state.is_served, true) {
             return;
         }
         let controller = state.controller;
@@ -319,7 +300,7 @@ impl DistEntry {
     /// From now on the controller looks for packets by itself; whether nobody did.
     pub(crate) fn begin_to_serve(&self, connection: u32) -> bool {
         let mut state = self.state.lock();
-        state.connection == connection && !std::mem::replace(&mut state.queue.is_served, true)
+        state.connection == connection && !std::mem::replace(&mut state.is_served, true)
     }
 
     /// The next packet. With none, the controller must be told when there is one.
@@ -328,18 +309,14 @@ impl DistEntry {
         if state.connection != connection {
             return None;
         }
-        let Some(packet) = state.queue.packets.pop_front() else {
-            state.queue.is_served = false;
+        let State { queue, cache, .. } = &mut *state;
+        let Some(Taken { packet, wakes }) = queue.take(cache) else {
+            state.is_served = false;
             return None;
-        };
-        state.queue.bytes -= packet.len();
-        let waiting = match state.is_busy() {
-            true => Vec::new(),
-            false => std::mem::take(&mut state.queue.waiting),
         };
         drop(state);
         self.sent.fetch_add(1, Ordering::Relaxed);
-        waiting.into_iter().for_each(go_on);
+        wakes.into_iter().for_each(go_on);
         Some(packet)
     }
 
@@ -348,7 +325,7 @@ impl DistEntry {
     pub(crate) fn take_packet(&self, connection: u32) -> Option<Vec<u8>> {
         let packet = self.next_packet(connection);
         if packet.is_none() {
-            self.state.lock().queue.is_served = true;
+            self.state.lock().is_served = true;
         }
         packet
     }
@@ -356,8 +333,8 @@ impl DistEntry {
     /// Tells the process that controls the connection when there is a packet.
     pub(crate) fn ask_for_data(&self, pid: Pid) {
         let mut state = self.state.lock();
-        if state.queue.packets.is_empty() {
-            state.queue.is_served = false;
+        if state.queue.is_empty() {
+            state.is_served = false;
         } else {
             drop(state);
             tell_of_data(pid);
@@ -372,7 +349,7 @@ impl DistEntry {
     /// Packets received and sent, and bytes that wait.
     pub(crate) fn statistics(&self) -> (u64, u64, usize) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let queued = self.state.lock().queue.bytes;
+        let queued = self.state.lock().queue.bytes();
         (read(&self.received), read(&self.sent), queued)
     }
 
@@ -403,31 +380,17 @@ fn tell_of_data(pid: Pid) {
     deliver(pid, Signal::message(am::dist_data.term(), SYSTEM));
 }
 
-impl Queue {
-    fn push(&mut self, packet: Vec<u8>) {
-        self.bytes += packet.len();
-        self.packets.push_back(packet);
-    }
-}
-
 impl State {
     fn becomes_pending(&mut self) {
         self.phase = Phase::Pending;
         self.connection = next_connection();
     }
 
-    /// Has this process wait, where there is no room.
-    pub(super) fn waits_for_room(&mut self, pid: Pid) -> bool {
-        let is_busy = self.is_busy();
-        if is_busy && !self.queue.waiting.contains(&pid) {
-            self.queue.waiting.push(pid);
-        }
-        is_busy
-    }
-
-    /// Is there no room for what senders that wait send?
-    pub(super) fn is_busy(&self) -> bool {
-        self.queue.bytes >= busy_limit()
+    /// Has this process wait, where there is no room, or until its own large signal has gone: for what controls the
+    /// connection.
+    pub(super) fn wait_for_room(&mut self, pid: Pid) -> Option<Peer> {
+        let waits = self.controller.is_some() && self.queue.wait_for_room(pid);
+        self.controller.filter(|_| waits)
     }
 
     /// No connection any more: what is left of it.
@@ -436,7 +399,7 @@ impl State {
         self.connection = state.connection;
         Left {
             relations: state.relations,
-            waiting: state.queue.waiting,
+            waiting: state.queue.into_waiting().collect(),
         }
     }
 }

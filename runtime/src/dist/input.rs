@@ -14,9 +14,9 @@ use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{self, Named};
 use crate::process::signal::{ExitSignal, OUTSIDE, TracedMessage};
 use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch_or_tell};
-use crate::process::{Peer, SYSTEM, Signal, deliver, lookup, trace_flags};
+use crate::process::{Peer, SYSTEM, Signal, deliver, is_of_old_incarnation, lookup, trace_flags};
 use crate::sched::ptab::pin;
-use crate::term::{Atom, Pid, Term, View, am, tag};
+use crate::term::{Atom, External, Pid, Term, View, am, tag};
 use crate::trace::seq::Token;
 
 /// What came is no message: the connection must end.
@@ -62,7 +62,7 @@ fn is_current(entry: &DistEntry, connection: u32) -> bool {
 }
 
 /// The terms of a message, encoded.
-struct Whole<'b> {
+pub(super) struct Whole<'b> {
     bytes: std::borrow::Cow<'b, [u8]>,
     atoms: Vec<Atom>,
     has_versions: bool,
@@ -75,7 +75,7 @@ fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), BadData> {
 
 impl Input {
     /// The message that this packet is, or ends; `None` where more of it is to come.
-    fn take<'b>(&mut self, packet: &'b [u8]) -> Result<Option<Whole<'b>>, BadData> {
+    pub(super) fn take<'b>(&mut self, packet: &'b [u8]) -> Result<Option<Whole<'b>>, BadData> {
         let whole = |bytes, atoms| Whole {
             bytes,
             atoms,
@@ -135,7 +135,7 @@ impl Input {
 
 impl Whole<'_> {
     /// The term that begins at `at`, and where it ends.
-    fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<(Term<'h>, usize), BadData> {
+    pub(super) fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<(Term<'h>, usize), BadData> {
         let bytes = &self.bytes[at..];
         let decoded = match self.has_versions {
             true => external::decode(heap, bytes, DecodeOptions::default()),
@@ -173,14 +173,29 @@ enum Local {
 fn local(term: Term<'_>) -> Result<Local, BadData> {
     match term.view() {
         View::Pid(pid) => Ok(Local::Pid(pid)),
-        View::External(external) if external.kind() == tag::EXTERNAL_PID => Ok(Local::Old),
+        View::External(external)
+            if external.kind() == tag::EXTERNAL_PID && is_of_old_incarnation(term) =>
+        {
+            Ok(Local::Old)
+        }
         _ => Err(BadData),
     }
 }
 
+fn is_pid(term: Term<'_>) -> bool {
+    let kind = |term: Term<'_>| term.as_external().map(|external| external.kind());
+    term.as_pid().is_some() || kind(term) == Some(tag::EXTERNAL_PID)
+}
+
+fn is_ref(term: Term<'_>) -> bool {
+    let kind = |term: Term<'_>| term.as_external().map(|external| external.kind());
+    term.as_ref().is_some() || kind(term) == Some(tag::EXTERNAL_REF)
+}
+
 /// The numbers of a reference of the other node.
 pub(super) fn numbers_of(reference: Term<'_>) -> Result<Vec<u32>, BadData> {
-    let reference = reference.as_external().ok_or(BadData)?;
+    let kind = |external: &External<'_>| external.kind() == tag::EXTERNAL_REF;
+    let reference = reference.as_external().filter(kind).ok_or(BadData)?;
     Ok(reference.ref_numbers().to_vec())
 }
 
@@ -263,6 +278,7 @@ impl Incoming<'_> {
             (SendTt | SendSenderTt, &[from, to, token]) => {
                 self.message_to_pid(letter(from, Some(token)), to, payload()?)
             }
+            (RegSend | RegSendTt, &[from, ..]) if !is_pid(from) => Err(BadData),
             (RegSend, &[from, _, name]) => {
                 self.message_to_name(letter(from, None), name, payload()?)
             }
@@ -278,6 +294,19 @@ impl Incoming<'_> {
             (AltactSigSend, &[flags, from, to, ref rest @ ..]) => {
                 self.altact((flags, rest), from, to, payload()?)
             }
+            _ => self.dispatch_relation(operation, elements, payload),
+        }
+    }
+
+    /// A signal that is no message.
+    fn dispatch_relation<'h>(
+        &self,
+        operation: Operation,
+        elements: &[Term<'h>],
+        payload: impl FnOnce() -> Result<Term<'h>, BadData>,
+    ) -> Result<(), BadData> {
+        use Operation::*;
+        match (operation, elements) {
             (Link, &[from, to]) => self.link(from, to),
             (UnlinkId, &[id, from, to]) => self.unlink(id, from, to),
             (UnlinkIdAck, &[id, from, to]) => self.unlinked(id, from, to),
@@ -288,11 +317,13 @@ impl Incoming<'_> {
                 }
                 Ok(())
             }
-            (Exit, &[from, to, reason]) | (ExitTt, &[from, to, _, reason]) => {
-                self.link_exit(from, to, reason)
+            (Exit, &[from, to, reason]) => self.link_exit(from, to, (reason, None)),
+            (ExitTt, &[from, to, token, reason]) => {
+                self.link_exit(from, to, (reason, Token::of_term(token)))
             }
-            (PayloadExit, &[from, to]) | (PayloadExitTt, &[from, to, _]) => {
-                self.link_exit(from, to, payload()?)
+            (PayloadExit, &[from, to]) => self.link_exit(from, to, (payload()?, None)),
+            (PayloadExitTt, &[from, to, token]) => {
+                self.link_exit(from, to, (payload()?, Token::of_term(token)))
             }
             (Exit2, &[from, to, reason]) | (Exit2Tt, &[from, to, _, reason]) => {
                 self.exit2((from, to), reason, 0)
@@ -301,7 +332,14 @@ impl Incoming<'_> {
                 self.exit2((from, to), payload()?, 0)
             }
             (MonitorP, &[watcher, watched, reference]) => self.monitor(watcher, watched, reference),
-            (DemonitorP, &[_, _, reference]) => self.demonitor(reference),
+            (DemonitorP, &[watcher, watched, reference]) => {
+                self.demonitor(watcher, watched, reference)
+            }
+            (MonitorPExit | PayloadMonitorPExit, &[watched, ..])
+                if !is_pid(watched) && watched.as_atom().is_none() =>
+            {
+                Err(BadData)
+            }
             (MonitorPExit, &[_, to, reference, reason]) => {
                 self.monitored_exit(to, reference, reason)
             }
@@ -309,15 +347,16 @@ impl Incoming<'_> {
                 self.monitored_exit(to, reference, payload()?)
             }
             (SpawnRequest, request @ &[_, _, _, _, _]) => {
-                spawn::requested(self, request, payload()?)
+                spawn::requested(self, request, None, payload()?)
             }
-            (SpawnRequestTt, &[reference, from, leader, call, options, _]) => {
-                let request = &[reference, from, leader, call, options];
-                spawn::requested(self, request, payload()?)
+            (SpawnRequestTt, &[ref request @ .., token]) => {
+                spawn::requested(self, request, Token::of_term(token), payload()?)
             }
-            (SpawnReply, &[request, to, flags, result])
-            | (SpawnReplyTt, &[request, to, flags, result, _]) => {
-                spawn::replied(self, [request, to, flags, result])
+            (SpawnReply, &[request, to, flags, result]) => {
+                spawn::replied(self, [request, to, flags, result], None)
+            }
+            (SpawnReplyTt, &[request, to, flags, result, token]) => {
+                spawn::replied(self, [request, to, flags, result], Token::of_term(token))
             }
             _ => Err(BadData),
         }
@@ -432,11 +471,16 @@ impl Incoming<'_> {
         Ok(())
     }
 
-    fn link_exit(&self, from: Term<'_>, to: Term<'_>, reason: Term<'_>) -> Result<(), BadData> {
+    fn link_exit(
+        &self,
+        from: Term<'_>,
+        to: Term<'_>,
+        (reason, token): (Term<'_>, Option<Token>),
+    ) -> Result<(), BadData> {
         let peer = self.peer(from)?;
         if let Local::Pid(pid) = local(to)? {
             self.entry.state.lock().relations.links.remove(&(pid, peer));
-            let exit = ExitSignal::of_link(peer, reason, None);
+            let exit = ExitSignal::of_link(peer, reason, token);
             deliver(pid, Signal::Exit(Box::new(exit)));
         }
         Ok(())
@@ -528,7 +572,16 @@ impl Incoming<'_> {
         })
     }
 
-    fn demonitor(&self, reference: Term<'_>) -> Result<(), BadData> {
+    fn demonitor(
+        &self,
+        watcher: Term<'_>,
+        watched: Term<'_>,
+        reference: Term<'_>,
+    ) -> Result<(), BadData> {
+        self.peer(watcher)?;
+        if watched.as_atom().is_none() {
+            local(watched)?;
+        }
         let key = numbers_of(reference)?;
         let watched = self.entry.state.lock().relations.watched.remove(&key);
         if let Some((pid, number)) = watched {
@@ -544,7 +597,11 @@ impl Incoming<'_> {
         reference: Term<'_>,
         reason: Term<'_>,
     ) -> Result<(), BadData> {
-        let Local::Pid(pid) = local(to)? else {
+        let to = local(to)?;
+        if !is_ref(reference) {
+            return Err(BadData);
+        }
+        let Local::Pid(pid) = to else {
             return Ok(());
         };
         if let Some(reference) = reference.as_ref() {
@@ -602,9 +659,9 @@ mod tests {
             .map(|control| {
                 let payload = heap.list(&[heap.binary(b"payload"), there, small(1)]);
                 let terms = [heap.tuple(control), payload];
-                let (atoms, body) = encode_with_header(terms).expect("small");
-                let mut packet = cache.header(&atoms);
-                packet.extend(body);
+                let encoded = encode_with_header(terms).expect("small");
+                let mut packet = cache.header(&encoded.atoms, None);
+                packet.extend(encoded.bytes);
                 packet
             })
             .collect()
@@ -656,9 +713,9 @@ mod tests {
             let heap = Heap::detached();
             let name = Atom::new("input_tests_nobody").term();
             let control = heap.tuple(&[Term::small(6), Pid(9).term(), name, name]);
-            let (atoms, body) = encode_with_header([control, heap.binary(&[7; 100])]).expect("small");
-            let header = AtomCache::default().header(&atoms);
-            let parts: Vec<&[u8]> = body.chunks(size).collect();
+            let encoded = encode_with_header([control, heap.binary(&[7; 100])]).expect("small");
+            let header = AtomCache::default().header(&encoded.atoms, None);
+            let parts: Vec<&[u8]> = encoded.bytes.chunks(size).collect();
             for (at, part) in parts.iter().enumerate() {
                 let left = (parts.len() - at) as u64;
                 let first = at == 0;

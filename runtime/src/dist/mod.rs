@@ -16,8 +16,10 @@ mod input;
 pub(crate) mod node_monitors;
 mod operation;
 mod output;
+mod queue;
 pub(crate) mod spawn;
 pub(crate) mod this_node;
 
 pub(crate) use input::receive;
 pub(crate) use output::hooks;
+pub(crate) use queue::{busy_limit, set_busy_limit};

@@ -1,8 +1,6 @@
 //! Processes that hear when nodes come and go: `monitor_node/2,3` and `net_kernel:monitor_nodes/1,2`. Source:
 //! `send_nodes_mon_msgs()`, `erts_monitor_nodes()` in `dist.c`, OTP 29.
 
-use std::collections::BTreeMap;
-
 use parking_lot::Mutex;
 
 use super::entry::{DistEntry, Phase};
@@ -13,8 +11,8 @@ use crate::process::{SYSTEM, Signal, deliver};
 use crate::term::{Atom, Pid, Term, am};
 use crate::value::map;
 
-/// What a subscriber hears of. The order is that of the messages to one process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// What a subscriber hears of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     /// What the message tells is in a map; else in a list, if it tells anything.
     has_map: bool,
@@ -24,7 +22,7 @@ pub(crate) struct Options {
 }
 
 /// Which nodes are heard of: those that `nodes/0` lists, others, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Visible,
     Hidden,
@@ -69,6 +67,20 @@ impl Options {
         }
     }
 
+    /// The reason and the type of nodes, where they are asked for.
+    fn listed(self, heap: &Heap) -> Term<'_> {
+        let reason = self.nodedown_reason.then_some(am::nodedown_reason.term());
+        let node_type = self.node_type.map(|wanted| {
+            let wanted = match wanted {
+                Wanted::Visible => am::visible,
+                Wanted::Hidden => am::hidden,
+                Wanted::All => am::all,
+            };
+            heap.tuple(&[am::node_type.term(), wanted.term()])
+        });
+        heap.list(&reason.into_iter().chain(node_type).collect::<Vec<_>>())
+    }
+
     /// What the message tells beside its name and the node; `None` where it has no place for that.
     fn info<'h>(self, heap: &'h Heap, change: &Change<'_>) -> Option<Term<'h>> {
         if self == Options::default() {
@@ -106,24 +118,41 @@ struct Change<'t> {
     reason: Option<Term<'t>>,
 }
 
-/// Subscriptions: how many of each kind a process has.
-static SUBSCRIBERS: Mutex<BTreeMap<Pid, BTreeMap<Options, u32>>> = Mutex::new(BTreeMap::new());
+/// A process that hears of nodes in this way, as often as it has asked for that.
+#[derive(Clone, Copy)]
+struct Subscription {
+    pid: Pid,
+    options: Options,
+    times: u32,
+}
+
+/// Subscriptions in the order in which they were made, which is that in which they hear.
+static SUBSCRIPTIONS: Mutex<Vec<Subscription>> = Mutex::new(Vec::new());
 
 /// Subscribes a process; how many subscriptions of this kind it had.
 pub(crate) fn subscribe(pid: Pid, options: Options) -> u32 {
-    let mut subscribers = SUBSCRIBERS.lock();
-    let is_new = !subscribers.contains_key(&pid);
-    let count = subscribers
-        .entry(pid)
-        .or_default()
-        .entry(options)
-        .or_default();
-    let old = *count;
-    *count += 1;
-    drop(subscribers);
+    let mut subscriptions = SUBSCRIPTIONS.lock();
+    let is_new = subscriptions.iter().all(|it| it.pid != pid);
+    let is_same = |it: &&mut Subscription| it.pid == pid && it.options == options;
+    let old = match subscriptions.iter_mut().find(is_same) {
+        Some(subscription) => {
+            subscription.times += 1;
+            subscription.times - 1
+        }
+        None => {
+            let times = 1;
+            subscriptions.push(Subscription {
+                pid,
+                options,
+                times,
+            });
+            0
+        }
+    };
+    drop(subscriptions);
     if is_new {
         let watcher = Watcher {
-            told: Box::new(move |_| _ = SUBSCRIBERS.lock().remove(&pid)),
+            told: Box::new(move |_| SUBSCRIPTIONS.lock().retain(|it| it.pid != pid)),
             by: WatchedBy::Runtime,
         };
         watch(pid, make_ref(), watcher);
@@ -133,9 +162,21 @@ pub(crate) fn subscribe(pid: Pid, options: Options) -> u32 {
 
 /// Ends all subscriptions of this kind; how many there were.
 pub(crate) fn unsubscribe(pid: Pid, options: Options) -> u32 {
-    let mut subscribers = SUBSCRIBERS.lock();
-    let kinds = subscribers.get_mut(&pid);
-    kinds.and_then(|kinds| kinds.remove(&options)).unwrap_or(0)
+    let mut subscriptions = SUBSCRIPTIONS.lock();
+    let is_same = |it: &mut Subscription| it.pid == pid && it.options == options;
+    let ended = subscriptions.extract_if(.., is_same);
+    ended.map(|it| it.times).sum()
+}
+
+/// `{Pid, Options}` of each subscription. Source: `erts_processes_monitoring_nodes()`.
+pub(crate) fn subscriptions(heap: &Heap) -> Term<'_> {
+    let subscriptions = SUBSCRIPTIONS.lock();
+    let newest_first = subscriptions.iter().rev();
+    let rows = newest_first.flat_map(|it| {
+        let row = heap.tuple(&[it.pid.term(), it.options.listed(heap)]);
+        std::iter::repeat_n(row, it.times as usize)
+    });
+    heap.list(&rows.collect::<Vec<_>>())
 }
 
 /// Tells subscribers that a node has come.
@@ -159,15 +200,11 @@ pub(super) fn tell_down(node: Atom, connection: u32, is_visible: bool, reason: T
 }
 
 fn tell(change: &Change<'_>) {
-    let subscribers = SUBSCRIBERS.lock().clone();
-    for (pid, kinds) in subscribers {
-        for (options, times) in kinds {
-            if !options.wants(change.is_visible) {
-                continue;
-            }
-            for _ in 0..times {
-                deliver(pid, Signal::own(message(change, options), SYSTEM));
-            }
+    let subscriptions = SUBSCRIPTIONS.lock().clone();
+    let wants = |it: &Subscription| it.options.wants(change.is_visible);
+    for it in subscriptions.into_iter().filter(wants) {
+        for _ in 0..it.times {
+            deliver(it.pid, Signal::own(message(change, it.options), SYSTEM));
         }
     }
 }

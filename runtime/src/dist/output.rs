@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::atom_cache::PASS_THROUGH;
 use super::capabilities::{
-    self, ALTACT_SIG, BIG_SEQTRACE_LABELS, Capabilities, DIST_HDR_ATOM_CACHE, EXIT_PAYLOAD,
-    SEND_SENDER,
+    self, ALTACT_SIG, BIG_SEQTRACE_LABELS, Capabilities, EXIT_PAYLOAD, SEND_SENDER,
 };
 use super::entry::{DistEntry, Phase, State};
 use super::operation::{Operation, altact};
-use crate::external::{EncodeOptions, HeaderAtoms, encode, encode_with_header};
+use super::queue::Encoded;
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{Hooks, Remote, RemoteProcess, Sending};
 use crate::process::refs::{RefNumbers, reference_of};
@@ -27,56 +25,41 @@ pub(crate) fn hooks() -> Hooks {
         exit,
         monitor,
         demonitor,
+        room,
     }
 }
 
 /// A signal that waits for its connection.
 pub(super) struct Outgoing {
+    from: Option<Pid>,
     control: Message,
     payload: Option<Message>,
 }
 
 impl Outgoing {
-    /// Its packet, for a connection that stands.
-    pub(super) fn packet(&self, state: &mut State) -> Vec<u8> {
+    /// Queues it for a connection that stands. One that cannot be encoded is lost.
+    pub(super) fn queue(&self, state: &mut State) {
         let payload = self.payload.as_ref().map(Message::term);
-        let encoded = Encoded::of(state.capabilities, self.control.term(), payload);
-        encoded.packet(state)
+        if let Ok(encoded) = Encoded::of(state.capabilities, self.control.term(), payload) {
+            state.queue.push(self.from, encoded);
+        }
     }
 }
 
-/// An encoded signal.
-enum Encoded {
-    WithHeader(HeaderAtoms, Vec<u8>),
-    Bare(Vec<u8>),
+/// A signal of the process `from`, if it is known of which.
+#[derive(Clone, Copy)]
+pub(super) struct Outbound<'t> {
+    pub(super) from: Option<Pid>,
+    pub(super) control: Term<'t>,
+    pub(super) payload: Option<Term<'t>>,
 }
 
-impl Encoded {
-    /// # Panics
-    /// For a bitstring of four gigabytes, which the format cannot hold.
-    fn of(capabilities: Capabilities, control: Term<'_>, payload: Option<Term<'_>>) -> Encoded {
-        const TOO_LARGE: &str = "a bitstring of less than four gigabytes";
-        let terms = std::iter::once(control).chain(payload);
-        if capabilities & DIST_HDR_ATOM_CACHE != 0 {
-            let (atoms, bytes) = encode_with_header(terms).expect(TOO_LARGE);
-            return Encoded::WithHeader(atoms, bytes);
-        }
-        let mut bytes = vec![PASS_THROUGH];
-        for term in terms {
-            bytes.extend(encode(term, EncodeOptions::default()).expect(TOO_LARGE));
-        }
-        Encoded::Bare(bytes)
-    }
-
-    /// The bytes to be sent. Those of one connection are made in the order in which they go.
-    fn packet(self, state: &mut State) -> Vec<u8> {
-        match self {
-            Encoded::WithHeader(atoms, bytes) => {
-                let mut packet = state.cache.header(&atoms);
-                packet.extend(bytes);
-                packet
-            }
-            Encoded::Bare(bytes) => bytes,
+impl<'t> Outbound<'t> {
+    pub(super) fn without_payload(from: Option<Pid>, control: Term<'t>) -> Outbound<'t> {
+        Outbound {
+            from,
+            control,
+            payload: None,
         }
     }
 }
@@ -86,6 +69,10 @@ impl Encoded {
 pub(super) enum Fate {
     /// It is on its way, or will be once the connection stands.
     Sent,
+    /// So it is, and its sender waits until this takes data again, which controls the connection.
+    SentToBusy(Peer),
+    /// It is longer than the format allows.
+    TooLarge,
     /// There is no connection.
     Lost,
 }
@@ -109,36 +96,100 @@ impl State {
     }
 }
 
+/// A connection as a sender found it.
+#[derive(Clone, Copy)]
+struct Found {
+    capabilities: Capabilities,
+    /// Its number; none while it is pending.
+    connection: Option<u32>,
+    is_busy: bool,
+}
+
 impl DistEntry {
-    /// Sends a control message, and what goes with it.
-    pub(super) fn send(&self, on: On, control: Term<'_>, payload: Option<Term<'_>>) -> Fate {
-        if on == On::Any && (!is_alive() || !self.auto_connect()) {
-            return Fate::Lost;
-        }
-        let (capabilities, connection) = {
-            let mut state = self.state.lock();
-            match state.phase {
-                Phase::Idle => return Fate::Lost,
-                Phase::Pending => {
-                    state.pending.push(Outgoing {
-                        control: Message::copy_of(control),
-                        payload: payload.map(Message::copy_of),
-                    });
-                    return Fate::Sent;
-                }
-                Phase::Connected => (state.capabilities, state.connection),
+    /// The connection, for a signal; one is asked for where that is wanted. `None` where there is none and comes none.
+    fn find_connection(&self, on: On) -> Option<Found> {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Idle {
+            drop(state);
+            if on == On::Existing || !self.auto_connect() {
+                return None;
             }
+            state = self.state.lock();
+        }
+        Some(Found {
+            capabilities: state.likely_capabilities(),
+            connection: (state.phase == Phase::Connected).then_some(state.connection),
+            is_busy: state.queue.is_busy(),
+        })
+    }
+
+    /// Sends a signal on the connection that was found. Its sender waits where that is busy then, if it `waits`.
+    fn send_on(&self, found: Found, waits: bool, signal: Outbound<'_>) -> Fate {
+        let Some(connection) = found.connection else {
+            return self.send_when_connected(waits, signal);
         };
         // Not under the lock: a large message takes its time.
-        let encoded = Encoded::of(capabilities, control, payload);
+        let encoded = Encoded::of(found.capabilities, signal.control, signal.payload);
+        let Ok(encoded) = encoded else {
+            return Fate::TooLarge;
+        };
         let mut state = self.state.lock();
         if state.phase != Phase::Connected || state.connection != connection {
             return Fate::Lost;
         }
-        let packet = encoded.packet(&mut state);
-        self.push(state, packet);
-        Fate::Sent
+        state.queue.push(signal.from, encoded);
+        // Before the controller is told: it wakes who waits.
+        let sender = signal.from.filter(|_| waits);
+        let waits_for = sender.and_then(|pid| state.wait_for_room(pid));
+        self.serve(state);
+        waits_for.map_or(Fate::Sent, Fate::SentToBusy)
     }
+
+    /// Keeps a signal until the connection stands, which was pending.
+    fn send_when_connected(&self, waits: bool, signal: Outbound<'_>) -> Fate {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Pending {
+            state.pending.push(Outgoing {
+                from: signal.from,
+                control: Message::copy_of(signal.control),
+                payload: signal.payload.map(Message::copy_of),
+            });
+            return Fate::Sent;
+        }
+        drop(state);
+        match self.find_connection(On::Existing) {
+            Some(found) => self.send_on(found, waits, signal),
+            None => Fate::Lost,
+        }
+    }
+
+    /// Sends a signal, whose sender does not wait here.
+    pub(super) fn try_send(&self, on: On, signal: Outbound<'_>) -> Fate {
+        match self.find_connection(on) {
+            Some(found) => self.send_on(found, false, signal),
+            None => Fate::Lost,
+        }
+    }
+
+    /// As [`DistEntry::try_send`]. What is too large to be sent ends the connection: the other node must not go on without
+    /// it.
+    pub(super) fn send(&self, on: On, signal: Outbound<'_>) -> Fate {
+        self.ended_by_limit(self.try_send(on, signal))
+    }
+
+    fn ended_by_limit(&self, fate: Fate) -> Fate {
+        if fate == Fate::TooLarge {
+            self.end_controller(am::killed);
+            return Fate::Lost;
+        }
+        fate
+    }
+}
+
+/// Has a process wait until the connection to a node takes data: what controls it. `None` where it does.
+fn room(p: &Process, node: Atom) -> Option<Peer> {
+    let entry = DistEntry::find(node)?;
+    entry.state.lock().wait_for_room(p.pid())
 }
 
 /// The node of a pid, port or reference of another node.
@@ -147,8 +198,7 @@ fn node_of(term: Term<'_>) -> Option<Atom> {
 }
 
 fn entry_of(peer: Peer) -> Option<Arc<DistEntry>> {
-    let (name, _) = peer.node_of()?;
-    Some(DistEntry::of(name))
+    Some(DistEntry::of(peer.node_name()?))
 }
 
 /// Sends a message to a pid, an alias or a name of another node.
@@ -166,29 +216,38 @@ fn message<'p>(
         Remote::Name(_, node) => node,
     };
     let entry = DistEntry::of(node);
-    let (controller, capabilities) = {
-        let mut state = entry.state.lock();
-        if !sending.connects && state.phase == Phase::Idle {
-            return Err(NotSent::NotConnected);
-        }
-        let is_busy = match sending.waits && !p.flags.get().async_dist {
-            true => state.waits_for_room(p.pid()),
-            false => !sending.waits && state.is_busy(),
-        };
-        let controller = state.controller.filter(|_| is_busy);
-        (controller, state.likely_capabilities())
+    let on = match sending.connects {
+        true => On::Any,
+        false => On::Existing,
     };
-    if let Some(controller) = controller {
+    let found = entry.find_connection(on).ok_or(NotSent::NotConnected)?;
+    let is_async = p.flags.get().async_dist;
+    if found.is_busy
+        && !(sending.waits || is_async)
+        && let Some(controller) = entry.controller()
+    {
         return Err(NotSent::BusyNode(controller));
     }
+    let capabilities = found.capabilities;
     let token = token_for(p, to, message, capabilities);
     let heap = Heap::detached();
     let token = token.map(|token| token.term(&heap));
-    let sending = (sending.priority, token);
-    let control = message_control(&heap, (p.pid(), to), sending, capabilities);
-    match entry.send(On::Any, control, Some(message)) {
+    let control = message_control(
+        &heap,
+        (p.pid(), to),
+        (sending.priority, token),
+        capabilities,
+    );
+    let signal = Outbound {
+        from: Some(p.pid()),
+        control,
+        payload: Some(message),
+    };
+    match entry.send_on(found, sending.waits && !is_async, signal) {
         Fate::Sent => Ok(()),
+        Fate::SentToBusy(controller) => Err(NotSent::BusyNode(controller)),
         Fate::Lost => Err(NotSent::NotConnected),
+        Fate::TooLarge => Err(NotSent::TooLarge),
     }
 }
 
@@ -271,20 +330,22 @@ fn signal(to: Peer, signal: Signal) {
                 entry.state.lock().relations.links.remove(&(pid, to));
             }
             let control = unlink_control(heap, Operation::UnlinkId, id, (from, to));
-            if entry.send(On::Existing, control, None) == Fate::Lost {
+            if entry.send(On::Existing, Outbound::without_payload(from.pid(), control))
+                == Fate::Lost
+            {
                 // The link has ended with the connection; nobody else acknowledges that it has.
                 deliver_to_peer(from, Signal::UnlinkAck { from: to, id });
             }
         }
         Signal::UnlinkAck { from, id } => {
             let control = unlink_control(heap, Operation::UnlinkIdAck, id, (from, to));
-            entry.send(On::Existing, control, None);
+            entry.send(On::Existing, Outbound::without_payload(from.pid(), control));
         }
         Signal::Exit(exit) => send_link_exit(&entry, to, &exit),
         Signal::GroupLeader { leader } => {
             let [leader, to] = [leader.term(heap), to.term(heap)];
             let control = heap.tuple(&[Operation::GroupLeader.term(), leader, to]);
-            entry.send(On::Any, control, None);
+            entry.send(On::Any, Outbound::without_payload(None, control));
         }
         _ => unreachable!("no other signal goes to a peer of another node"),
     }
@@ -305,14 +366,14 @@ fn link(entry: &DistEntry, from: Peer, to: Peer) {
     let Some(pid) = from.pid() else {
         return;
     };
-    let is_possible = is_alive() && entry.auto_connect();
-    if is_possible {
+    if entry.auto_connect() {
         // First of all: the answer may come before this returns.
         entry.state.lock().relations.links.insert((pid, to));
         let heap = Heap::detached();
         let [local, remote] = [from.term(&heap), to.term(&heap)];
         let control = heap.tuple(&[Operation::Link.term(), local, remote]);
-        if entry.send(On::Existing, control, None) == Fate::Sent {
+        let signal = Outbound::without_payload(Some(pid), control);
+        if entry.send(On::Existing, signal) == Fate::Sent {
             return;
         }
         entry.state.lock().relations.links.remove(&(pid, to));
@@ -326,15 +387,29 @@ fn send_link_exit(entry: &DistEntry, to: Peer, exit: &ExitSignal) {
     if let Some(pid) = exit.from.pid() {
         entry.state.lock().relations.links.remove(&(pid, to));
     }
+    let (reason, token) = (exit.reason.term(), exit.token.as_ref());
     exit.from
-        .with_term(|from| entry.send_link_exit(from, to, exit.reason.term()));
+        .with_term(|from| entry.send_link_exit((from, to), reason, token));
 }
 
 impl DistEntry {
     /// Sends the exit signal of a link.
-    pub(super) fn send_link_exit(&self, from: Term<'_>, to: Peer, reason: Term<'_>) {
-        let operations = [Operation::Exit, Operation::PayloadExit];
-        to.with_term(|to| self.send_reason(operations, &[from, to], reason));
+    pub(super) fn send_link_exit(
+        &self,
+        (from, to): (Term<'_>, Peer),
+        reason: Term<'_>,
+        token: Option<&Token>,
+    ) {
+        let heap = Heap::detached();
+        let mut elements = vec![from, to.term(&heap)];
+        let operations = match token {
+            None => [Operation::Exit, Operation::PayloadExit],
+            Some(token) => {
+                elements.push(token.term(&heap));
+                [Operation::ExitTt, Operation::PayloadExitTt]
+            }
+        };
+        self.ended_by_limit(self.send_reason(operations, &elements, reason));
     }
 
     /// Sends a control message that ends in a reason, or has it behind it, where the other node is able to take that.
@@ -352,8 +427,12 @@ impl DistEntry {
         if !has_payload {
             all.push(heap.copy_in(reason));
         }
-        let payload = has_payload.then_some(reason);
-        self.send(On::Existing, heap.tuple(&all), payload)
+        let signal = Outbound {
+            from: elements[0].as_pid(),
+            control: heap.tuple(&all),
+            payload: has_payload.then_some(reason),
+        };
+        self.try_send(On::Existing, signal)
     }
 
     /// A process of this node that one of another monitors has ended.
@@ -365,35 +444,44 @@ impl DistEntry {
         reason: Term<'_>,
     ) {
         let operations = [Operation::MonitorPExit, Operation::PayloadMonitorPExit];
-        watcher.with_term(|watcher| {
-            self.send_reason(operations, &[watched, watcher, reference], reason);
+        let fate = watcher.with_term(|watcher| {
+            self.send_reason(operations, &[watched, watcher, reference], reason)
         });
+        self.ended_by_limit(fate);
     }
 }
 
 /// An exit signal of `exit/2`.
-fn exit(p: &Process, to: Term<'_>, reason: Term<'_>, priority: bool) {
+fn exit(p: &Process, to: Term<'_>, reason: Term<'_>, priority: bool) -> Result<(), NotSent> {
     let Some(node) = node_of(to).filter(|_| is_alive()) else {
-        return;
+        return Ok(());
     };
     let entry = DistEntry::of(node);
     if !entry.auto_connect() {
-        return;
+        return Ok(());
     }
     let from = p.pid().term();
     let is_alias = tag::EXTERNAL_REF == to.as_external().map_or(0, |it| it.kind());
-    if is_alias || priority {
+    let fate = if is_alias || priority {
         let kind = if is_alias { altact::ALIAS } else { 0 };
         let priority = if priority { altact::PRIORITY } else { 0 };
         let flags = Term::small(altact::EXIT | kind | priority);
         let heap = Heap::detached();
         let to = heap.copy_in(to);
-        let control = heap.tuple(&[Operation::AltactSigSend.term(), flags, from, to]);
-        entry.send(On::Existing, control, Some(reason));
-        return;
+        let signal = Outbound {
+            from: Some(p.pid()),
+            control: heap.tuple(&[Operation::AltactSigSend.term(), flags, from, to]),
+            payload: Some(reason),
+        };
+        entry.try_send(On::Existing, signal)
+    } else {
+        let operations = [Operation::Exit2, Operation::PayloadExit2];
+        entry.send_reason(operations, &[from, to], reason)
+    };
+    match fate {
+        Fate::TooLarge => Err(NotSent::TooLarge),
+        _ => Ok(()),
     }
-    let operations = [Operation::Exit2, Operation::PayloadExit2];
-    entry.send_reason(operations, &[from, to], reason);
 }
 
 /// The signal that a monitor has ended.
@@ -406,13 +494,6 @@ pub(super) fn down(reference: RefNumbers, reason: Term<'_>) -> Signal {
 }
 
 impl RemoteProcess {
-    fn node(self) -> Option<Atom> {
-        match self {
-            RemoteProcess::Process(peer) => Some(peer.node_of()?.0),
-            RemoteProcess::Name(_, node) => Some(node),
-        }
-    }
-
     /// As control messages name it.
     fn term(self, heap: &Heap) -> Term<'_> {
         match self {
@@ -425,12 +506,12 @@ impl RemoteProcess {
 /// Has the process `by` monitor one of another node.
 fn monitor(target: RemoteProcess, reference: RefNumbers, by: Pid) {
     let entry = target.node().map(DistEntry::of);
-    if let Some(entry) = entry.filter(|entry| is_alive() && entry.auto_connect()) {
+    if let Some(entry) = entry.filter(|entry| entry.auto_connect()) {
         let lock = || entry.state.lock();
         lock().relations.monitors.insert(reference, (by, target));
         let heap = Heap::detached();
         let control = monitor_control(&heap, Operation::MonitorP, target, (reference, by));
-        if entry.send(On::Existing, control, None) == Fate::Sent {
+        if entry.send(On::Existing, Outbound::without_payload(Some(by), control)) == Fate::Sent {
             return;
         }
         lock().relations.monitors.remove(&reference);
@@ -457,6 +538,6 @@ pub(super) fn demonitor(target: RemoteProcess, reference: RefNumbers, by: Pid) {
     if was_there.is_some() {
         let heap = Heap::detached();
         let control = monitor_control(&heap, Operation::DemonitorP, target, (reference, by));
-        entry.send(On::Existing, control, None);
+        entry.send(On::Existing, Outbound::without_payload(Some(by), control));
     }
 }

@@ -4,18 +4,18 @@ use super::capabilities::SPAWN;
 use super::entry::{DistEntry, Phase};
 use super::input::{BadData, Incoming, numbers_of};
 use super::operation::{Operation, spawn_reply};
-use super::output::{Fate, On, demonitor};
+use super::output::{Fate, On, Outbound, demonitor};
 use crate::heap::{Heap, Literals, Message, size};
 use crate::process::nodes::RemoteProcess;
 use crate::process::options::{self, BadOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_ref, reference_of};
-use crate::process::signal::{ExitSignal, deliver_to_peer};
+use crate::process::signal::{ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
 use crate::process::watcher::{WatchedBy, Watcher};
 use crate::process::{
     Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver,
 };
-use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am};
+use crate::trace::seq::{self, Token};
 
 /// A request of the process `p` to start another: the node, `{M, F, Args}`, and the options that it has for itself and for
 /// the other node.
@@ -30,14 +30,14 @@ pub(crate) struct Request<'p> {
 /// Sends the request, which has this reference.
 ///
 /// # Errors
-/// Why it cannot be sent: `noconnection`, or `notsup`.
+/// Why it cannot be sent: `noconnection`, `notsup`, or `system_limit`.
 pub(crate) fn request(
     p: &Process,
     request: &Request<'_>,
     reference: RefNumbers,
 ) -> Result<(), Atom> {
     let entry = DistEntry::of(request.node);
-    if !is_alive() || !entry.auto_connect() {
+    if !entry.auto_connect() {
         return Err(am::noconnection);
     }
     {
@@ -54,20 +54,42 @@ pub(crate) fn request(
     let [module, function, args] = request.call;
     let arity = Term::small(args.list_iter().count() as i64);
     let heap = Heap::detached();
-    let control = heap.tuple(&[
-        Operation::SpawnRequest.term(),
+    let parts = [
         reference_of(&heap, reference, pid),
         pid.term(),
         leader.term(&heap),
         heap.tuple(&[module, function, arity].map(|term| heap.copy_in(term))),
         remote_options(&heap, request.options),
-    ]);
-    if entry.send(On::Existing, control, Some(args)) == Fate::Sent {
-        return Ok(());
-    }
+    ];
+    let token = match p.flags.get().seq_token {
+        true => seq::spawn_asked(p, request.node, request_told(&heap, &parts), args),
+        false => None,
+    };
+    let operation = match token {
+        Some(_) => Operation::SpawnRequestTt,
+        None => Operation::SpawnRequest,
+    };
+    let mut control = vec![operation.term()];
+    control.extend(parts);
+    control.extend(token.map(|token| token.term(&heap)));
+    let signal = Outbound {
+        from: Some(pid),
+        control: heap.tuple(&control),
+        payload: Some(args),
+    };
+    let error = match entry.try_send(On::Existing, signal) {
+        Fate::Sent | Fate::SentToBusy(_) => return Ok(()),
+        Fate::Lost => am::noconnection,
+        Fate::TooLarge => am::system_limit,
+    };
     entry.state.lock().relations.spawns.remove(&reference);
     p.relations().spawns.remove(&reference);
-    Err(am::noconnection)
+    Err(error)
+}
+
+/// A request as sequential tracing tells of it.
+fn request_told<'h>(heap: &'h Heap, parts: &[Term<'h>]) -> Term<'h> {
+    heap.tuple(&[&[am::spawn_request.term()][..], parts].concat())
 }
 
 /// The options that the other node gets: those of the reply stay here, and those of a monitor and of a link are of this
@@ -89,7 +111,7 @@ fn remote_options<'h>(heap: &'h Heap, options: Term<'_>) -> Term<'h> {
 pub(super) fn fail(pid: Pid, request: RefNumbers, error: Atom) {
     let answer = move |p: Option<&mut Process>| {
         if let Some(p) = p {
-            p.spawn_refused(request, error);
+            p.spawn_refused(request, error, None);
         }
     };
     deliver(pid, Signal::request(answer));
@@ -102,11 +124,13 @@ pub(super) fn fail(pid: Pid, request: RefNumbers, error: Atom) {
 pub(super) fn requested(
     from: &Incoming<'_>,
     request: &[Term<'_>],
+    token: Option<Token>,
     arguments: Term<'_>,
 ) -> Result<(), BadData> {
     let &[reference, parent, leader, call, options] = request else {
         return Err(BadData);
     };
+    let told = Message::copy_of(request_told(&Heap::detached(), request));
     let (parent_is, leader) = (from.peer(parent)?, Peer::process_of(leader).ok_or(BadData)?);
     let key = numbers_of(reference)?;
     let (module, function, arity) = called(call).ok_or(BadData)?;
@@ -121,10 +145,13 @@ pub(super) fn requested(
     let mut child = match born {
         Ok(child) => child,
         Err(error) => {
-            reply(from.entry, to, 0, error.term());
+            refuse(from.entry, to, error, token.map(|token| (token, told)));
             return Ok(());
         }
     };
+    if let Some(token) = &token {
+        seq::spawn_requested(&child.process, token, told.term());
+    }
     let p = &child.process;
     let args = p.list(&[p.copy_in(call)]).raw();
     child.set_call(am::erts_internal, am::dist_spawn_init, args, 1);
@@ -133,16 +160,49 @@ pub(super) fn requested(
     p.set_group_leader(leader);
     p.set_parent(parent_is);
     let pid = child.pid();
+    let flags = bind(from, p, &parsed, (key, parent_is, reference));
+    // They are the first in its queue: nobody else knows it yet.
+    let shared = child.process.shared();
+    let first = Message::copy_of(arguments);
+    let first = match &token {
+        Some(token) => Signal::Traced(Box::new(TracedMessage {
+            message: first,
+            from: parent_is,
+            token: Some(token.clone()),
+            number: OUTSIDE,
+            alias: None,
+        })),
+        None => Signal::own(first, SYSTEM),
+    };
+    let second = Signal::own(Message::copy_of(am::dist_spawn_init.term()), SYSTEM);
+    for signal in [first, second] {
+        let _ = shared.signals.push(signal);
+    }
+    // Before whatever the child does.
+    let answer = answer_told(p, reference, am::ok, pid.term());
+    let token = token.and_then(|_| seq::spawn_answered(p, parent, answer));
+    reply(from.entry, to, (flags, pid.term()), token);
+    child.start_as_root();
+    Ok(())
+}
+
+/// Links a child to its parent and has that monitor it, by `reference`, as it was asked: what the reply says of that.
+fn bind(
+    from: &Incoming<'_>,
+    child: &Process,
+    parsed: &SpawnRequest<'_>,
+    (key, parent, reference): (Vec<u32>, Peer, Term<'_>),
+) -> i64 {
     let mut flags = 0;
     if parsed.link.is_some() {
         flags |= spawn_reply::LINK;
-        p.relations().link(parent_is, false);
+        child.relations().link(parent, false);
         from.entry
             .state
             .lock()
             .relations
             .links
-            .insert((pid, parent_is));
+            .insert((child.pid(), parent));
     }
     if parsed.monitor.is_some() {
         flags |= spawn_reply::MONITOR;
@@ -152,22 +212,19 @@ pub(super) fn requested(
             .lock()
             .relations
             .watched
-            .insert(key.clone(), (pid, number));
-        let names = [Message::copy_of(pid.term()), Message::copy_of(reference)];
-        let told = from.told_of_exit(key, parent_is, names);
-        let by = WatchedBy::Process(parent_is);
-        p.relations().watchers.insert(number, Watcher { told, by });
+            .insert(key.clone(), (child.pid(), number));
+        let names = [
+            Message::copy_of(child.pid().term()),
+            Message::copy_of(reference),
+        ];
+        let told = from.told_of_exit(key, parent, names);
+        let by = WatchedBy::Process(parent);
+        child
+            .relations()
+            .watchers
+            .insert(number, Watcher { told, by });
     }
-    // Before whatever the child does.
-    reply(from.entry, to, flags, pid.term());
-    // They are the first in its queue: nobody else knows it yet.
-    let shared = child.process.shared();
-    for first in [arguments, am::dist_spawn_init.term()] {
-        let first = Signal::own(Message::copy_of(first), SYSTEM);
-        let _ = shared.signals.push(first);
-    }
-    child.start_as_root();
-    Ok(())
+    flags
 }
 
 /// `{Module, Function, Arity}`
@@ -179,16 +236,52 @@ fn called(call: Term<'_>) -> Option<(Atom, Atom, u8)> {
     Some((module.as_atom()?, function.as_atom()?, arity))
 }
 
-fn reply(entry: &DistEntry, [reference, parent]: [Term<'_>; 2], flags: i64, result: Term<'_>) {
+/// A reply as sequential tracing tells of it.
+fn answer_told<'h>(
+    heap: &'h Heap,
+    reference: Term<'_>,
+    outcome: Atom,
+    result: Term<'_>,
+) -> Term<'h> {
+    let [reference, result] = [reference, result].map(|term| heap.copy_in(term));
+    heap.tuple(&[am::spawn_reply.term(), reference, outcome.term(), result])
+}
+
+/// Answers that there is no child. `traced` are the token of the request, and the request.
+fn refuse(entry: &DistEntry, to: [Term<'_>; 2], error: Atom, traced: Option<(Token, Message)>) {
+    let [reference, parent] = to;
     let heap = Heap::detached();
-    let control = heap.tuple(&[
-        Operation::SpawnReply.term(),
+    let token = traced.map(|(token, request)| {
+        let answer = answer_told(&heap, reference, am::error, error.term());
+        seq::spawn_refused(&token, request.term(), parent, answer)
+    });
+    reply(entry, to, (0, error.term()), token);
+}
+
+fn reply(
+    entry: &DistEntry,
+    [reference, parent]: [Term<'_>; 2],
+    (flags, result): (i64, Term<'_>),
+    token: Option<Token>,
+) {
+    let heap = Heap::detached();
+    let operation = match token {
+        Some(_) => Operation::SpawnReplyTt,
+        None => Operation::SpawnReply,
+    };
+    let mut control = vec![
+        operation.term(),
         heap.copy_in(reference),
         heap.copy_in(parent),
         Term::small(flags),
         heap.copy_in(result),
-    ]);
-    entry.send(On::Existing, control, None);
+    ];
+    control.extend(token.map(|token| token.term(&heap)));
+    let control = heap.tuple(&control);
+    entry.send(
+        On::Existing,
+        Outbound::without_payload(result.as_pid(), control),
+    );
 }
 
 /// The other node has answered a request of a process of this node.
@@ -198,6 +291,7 @@ fn reply(entry: &DistEntry, [reference, parent]: [Term<'_>; 2], flags: i64, resu
 pub(super) fn replied(
     from: &Incoming<'_>,
     [request, to, flags, result]: [Term<'_>; 4],
+    token: Option<Token>,
 ) -> Result<(), BadData> {
     let flags = flags
         .as_small()
@@ -227,8 +321,8 @@ pub(super) fn replied(
         }
     }
     let answer = move |p: Option<&mut Process>| match (p, result) {
-        (Some(p), Ok(child)) => p.spawn_done(reference, child),
-        (Some(p), Err(error)) => p.spawn_refused(reference, error),
+        (Some(p), Ok(child)) => p.spawn_done(reference, child, token),
+        (Some(p), Err(error)) => p.spawn_refused(reference, error, token),
         (None, Ok(child)) => give_up(pid, reference, child, is_linked, am::noproc),
         (None, Err(_)) => {}
     };
@@ -247,7 +341,7 @@ fn give_up(pid: Pid, reference: RefNumbers, child: Peer, is_linked: bool, reason
 
 impl Process {
     /// The child is there: it is linked and monitored as was asked, and the reply comes.
-    fn spawn_done(&mut self, reference: RefNumbers, child: Peer) {
+    fn spawn_done(&mut self, reference: RefNumbers, child: Peer, token: Option<Token>) {
         let Some(waiting) = self.relations().spawns.remove(&reference) else {
             return;
         };
@@ -274,15 +368,21 @@ impl Process {
         }
         if waiting.reply_ok {
             let tag = waiting.reply_tag;
-            self.spawn_replied(tag, reference, am::ok, |heap| child.term(heap));
+            self.spawn_replied(tag, reference, am::ok, token, |heap| child.term(heap));
         }
     }
 
     /// There is no child, for this reason.
-    pub(crate) fn spawn_refused(&mut self, reference: RefNumbers, error: Atom) {
+    pub(crate) fn spawn_refused(
+        &mut self,
+        reference: RefNumbers,
+        error: Atom,
+        token: Option<Token>,
+    ) {
         let waiting = self.relations().spawns.remove(&reference);
         if let Some(waiting) = waiting.filter(|it| it.reply_error && !it.is_abandoned) {
-            self.spawn_replied(waiting.reply_tag, reference, am::error, |_| error.term());
+            let tag = waiting.reply_tag;
+            self.spawn_replied(tag, reference, am::error, token, |_| error.term());
         }
     }
 }

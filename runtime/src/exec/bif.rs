@@ -49,6 +49,7 @@ pub(crate) fn call_bif(
         Next::Jump => BifEnd::Jump(p.pc.get()),
         Next::Call => BifEnd::Go(p.pc.get()),
         Next::Wait => BifEnd::Again(Outcome::Wait),
+        Next::Again => BifEnd::Again(Outcome::Yield),
         Next::Sleep => BifEnd::Sleep,
         Next::Exit(exiting) => BifEnd::Exit(exiting),
         Next::Raise => {
@@ -143,6 +144,10 @@ fn controlled(p: &Process, control: &Control<'_>) -> (BifEnd, usize) {
                 p.set_x(i, *arg);
             }
             BifEnd::Again(Outcome::Yield)
+        }
+        Control::Return(value) => {
+            p.set_x(0, value);
+            return (BifEnd::YieldAfter, 1);
         }
     };
     (end, 0)

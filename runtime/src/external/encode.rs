@@ -84,20 +84,35 @@ pub(crate) fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<
     Ok(encoder.out)
 }
 
-/// The bytes of `terms` one behind the other, without versions, their atoms by places in the header of a message.
+/// Terms without versions, their atoms by places in the header of a message.
+pub(crate) struct WithHeader {
+    pub(crate) atoms: HeaderAtoms,
+    /// The terms one behind the other.
+    pub(crate) bytes: Vec<u8>,
+    /// Where the first one ends.
+    pub(crate) first_ends: usize,
+}
+
+/// Encodes the terms of a message that has a header.
 ///
 /// # Errors
 /// [`TooLarge`].
 pub(crate) fn encode_with_header<'h>(
     terms: impl IntoIterator<Item = Term<'h>>,
-) -> Result<(HeaderAtoms, Vec<u8>), TooLarge> {
+) -> Result<WithHeader, TooLarge> {
     let mut encoder = Encoder::new(EncodeOptions::default(), false);
     encoder.atoms = Some(HeaderAtoms::default());
+    let mut first_ends = None;
     for term in terms {
         encoder.begin(term);
         encoder.run(usize::MAX)?;
+        first_ends.get_or_insert(encoder.out.len());
     }
-    Ok((encoder.atoms.unwrap_or_default(), encoder.out))
+    Ok(WithHeader {
+        atoms: encoder.atoms.unwrap_or_default(),
+        bytes: encoder.out,
+        first_ends: first_ends.unwrap_or(0),
+    })
 }
 
 /// Work of an encoding that is still to be done.

@@ -34,6 +34,8 @@ pub(super) enum End {
     Normal,
     /// With the error as the reason. What is queued is lost.
     Error(Errno),
+    /// With the reason `killed`: nothing that has come can be understood. What is queued is lost.
+    Killed,
 }
 
 impl From<Errno> for End {

@@ -349,10 +349,10 @@ impl Port {
             None => self.settle(state, sets_busy),
             Some(End::Normal) => self.close(state, am::normal.term(), false),
             Some(End::Error(e)) => {
-                let asked = state.closing.take().is_some_and(|(_, asked)| asked);
                 let reason = atom(errno::errno_name(e.raw_os_error()));
-                self.terminate(state, reason, asked);
+                self.break_off(state, reason);
             }
+            Some(End::Killed) => self.break_off(state, am::killed.term()),
         }
         if unlinked {
             // Not under the lock: a process that is gone answers at once.
@@ -360,6 +360,12 @@ impl Port {
             deliver(owner, Signal::Unlink { from, id: 0 });
         }
         result
+    }
+
+    /// Ends it at once, also where it was to be closed when all is written.
+    fn break_off(self: &Arc<Self>, mut state: MutexGuard<'_, State>, reason: Term<'_>) {
+        let asked = state.closing.take().is_some_and(|(_, asked)| asked);
+        self.terminate(state, reason, asked);
     }
 
     /// Compares what is queued with the limits, unless the driver says itself when it is busy, and ends a port that only

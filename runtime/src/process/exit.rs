@@ -6,14 +6,16 @@ use super::order::explore;
 use super::probe::{happened, probes};
 use super::shared::Together;
 use super::signal::{ExitSignal, deliver_to_peer};
+use super::watcher::Watcher;
 use super::{
-    Control, Peer, Process, Signal, deliver, dirty_queues, order, registry, table, user_timers,
+    Control, Peer, Process, Signal, deliver, dirty_queues, nodes, order, registry, table,
+    user_timers,
 };
 use crate::heap::Message;
 use crate::hook::Hook;
 use crate::sched::online::forget_blocker;
 use crate::sched::ptab;
-use crate::term::{RawTerm, Term};
+use crate::term::{Atom, RawTerm, Term, am};
 
 /// A proof that a process exits: none of its code runs any more, and its time slice ends with [`Outcome::Exit`].
 ///
@@ -114,7 +116,8 @@ impl Process {
         self.shared.begins_to_give_up();
         let given_up = (GIVES_UP.get())(self)
             .and_then(|()| registry::unregister_exiting(self))
-            .and_then(|()| explore::goes(self));
+            .and_then(|()| explore::goes(self))
+            .and_then(|()| self.tell_nodes());
         if given_up.is_err() {
             if matches!(given_up, Err(Control::Wait)) {
                 self.answers_at_end();
@@ -205,6 +208,42 @@ impl Process {
         }
     }
 
+    /// Tells the processes of other nodes that are bound to it, and waits as long as a connection to one of them is busy.
+    /// While it is still in the table: it must be woken. What ending processes say waits with them so, and does not pile
+    /// up in a queue.
+    fn tell_nodes(&mut self) -> Result<(), Control<'static>> {
+        let bound = self.some_relations().map(|mut it| it.take_remote());
+        if let Some((links, watchers)) = bound {
+            let reason = self.exit_reason().unwrap_or(am::normal.term());
+            let me: Peer = self.pid().into();
+            let mut nodes: Vec<Atom> = links.iter().filter_map(|peer| peer.node_name()).collect();
+            for peer in links {
+                let token = match self.flags.get().seq_token {
+                    true => peer.with_term(|to| probes().token_of_exit(self, to, reason)),
+                    false => None,
+                };
+                let signal = ExitSignal::of_link(me, reason, token);
+                deliver_to_peer(peer, Signal::Exit(Box::new(signal)));
+            }
+            for Watcher { told, by } in watchers {
+                nodes.extend(by.node_name());
+                told(reason);
+            }
+            if !nodes.is_empty() {
+                self.psd().told_nodes = nodes;
+            }
+        }
+        let next = |psd: &super::Psd| psd.told_nodes.last().copied();
+        while let Some(node) = self.with_psd(next).flatten() {
+            if let Some(controller) = nodes::wait_for_room(self, node) {
+                probes().waits_for_node(self, controller);
+                return Err(Control::Wait);
+            }
+            self.psd().told_nodes.pop();
+        }
+        Ok(())
+    }
+
     fn tell_relations(&mut self) {
         let Some(relations) = self.relations.get_mut().take() else {
             return;
@@ -218,7 +257,7 @@ impl Process {
         for peer in relations.linked() {
             let token = match peer.pid() {
                 Some(pid) if self.flags.get().seq_token => {
-                    probes().token_of_exit(self, pid, reason)
+                    probes().token_of_exit(self, pid.term(), reason)
                 }
                 _ => None,
             };

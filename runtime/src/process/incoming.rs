@@ -10,7 +10,7 @@ use super::order::{self, Source, explore, sockets};
 use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
-use super::seq_token::Mark;
+use super::seq_token::{Mark, Token};
 use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TracedMessage, deliver_to_peer};
 use super::{Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor, trace_flags, user_timers};
 use crate::heap::{Heap, Message};
@@ -401,10 +401,12 @@ impl Process {
         tag: Message,
         request: RefNumbers,
         outcome: Atom,
+        token: Option<Token>,
         result: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
     ) {
         let pid = self.pid();
-        self.push_own(Mark::KEEPS, Source::NOTICE, false, |heap| {
+        let mark = token.map_or(Mark::KEEPS, |token| probes().token_queued(self, token));
+        self.push_own(mark, Source::NOTICE, false, |heap| {
             let request = reference_of(heap, request, pid);
             heap.tuple(&[heap.attach(tag), request, outcome.term(), result(heap)])
         });

@@ -23,6 +23,16 @@ pub(crate) enum RemoteProcess {
     Name(Atom, Atom),
 }
 
+impl RemoteProcess {
+    /// The name of its node.
+    pub(crate) fn node(self) -> Option<Atom> {
+        match self {
+            RemoteProcess::Process(peer) => peer.node_name(),
+            RemoteProcess::Name(_, node) => Some(node),
+        }
+    }
+}
+
 /// How a message is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
@@ -52,11 +62,13 @@ pub(crate) struct Hooks {
     /// Takes what a process of this node has to say of a link to a process of another.
     pub(crate) signal: fn(Peer, Signal),
     /// Takes an exit signal of `exit/2`, to a pid or an alias; with priority or not.
-    pub(crate) exit: fn(&Process, Term<'_>, Term<'_>, bool),
+    pub(crate) exit: fn(&Process, Term<'_>, Term<'_>, bool) -> Result<(), NotSent>,
     /// Has this process monitor another, by this reference. It hears `noconnection` where that cannot be.
     pub(crate) monitor: fn(RemoteProcess, RefNumbers, Pid),
     /// No more.
     pub(crate) demonitor: fn(RemoteProcess, RefNumbers, Pid),
+    /// Has a process wait until the connection to a node takes data: what controls it. `None` where it does already.
+    pub(crate) room: fn(&Process, Atom) -> Option<Peer>,
 }
 
 /// Hook: other nodes get what processes send them.
@@ -81,8 +93,23 @@ pub(super) fn deliver(to: Peer, signal: Signal) {
 }
 
 /// Sends an exit signal to a process of another node.
-pub(crate) fn send_exit(p: &Process, to: Term<'_>, reason: Term<'_>, priority: bool) {
-    (NODES.get().exit)(p, to, reason, priority);
+///
+/// # Errors
+/// [`NotSent::TooLarge`]
+pub(crate) fn send_exit(
+    p: &Process,
+    to: Term<'_>,
+    reason: Term<'_>,
+    priority: bool,
+) -> Result<(), NotSent> {
+    (NODES.get().exit)(p, to, reason, priority)
+}
+
+/// Has `p`, which has sent a signal to `node`, wait until the connection takes data: what controls it. `None` where it
+/// does already, or where `p` does not wait.
+pub(crate) fn wait_for_room(p: &Process, node: Atom) -> Option<Peer> {
+    let waits = !p.flags.get().async_dist;
+    waits.then(|| (NODES.get().room)(p, node)).flatten()
 }
 
 /// Has the process `by` monitor one of another node.

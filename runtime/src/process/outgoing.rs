@@ -25,7 +25,7 @@ pub(crate) fn is_of_old_incarnation(term: Term<'_>) -> bool {
         .is_some_and(|external| external.node().name == node_name())
 }
 
-/// Why a message was not sent.
+/// Why a message was not sent, or why its sender waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
     /// `!` or a BIF was given what names nobody: `badarg`.
@@ -39,8 +39,11 @@ pub enum NotSent {
     },
     /// It is for another node, to which there is no connection: lost, and only `send/3` tells.
     NotConnected,
-    /// The connection to its node is busy; the sender is woken when it takes data again.
+    /// The connection to its node is busy. It has been sent where its sender waits: that is woken when the connection takes
+    /// data again.
     BusyNode(Peer),
+    /// It is for another node, and longer than the format allows: `system_limit`.
+    TooLarge,
 }
 
 impl NotSent {
@@ -332,12 +335,10 @@ fn report_send(p: &Process, to: Term<'_>, message: Term<'_>) {
 }
 
 impl Process {
-    /// Links to `peer`. What is gone answers with an exit signal `noproc`.
-    pub(crate) fn link(&self, peer: Peer, priority: bool) {
-        if peer == self.pid().into() {
-            return;
-        }
-        if self.relations().link(peer, priority) {
+    /// Links to `peer`; whether that hears of it, which was not linked. What is gone answers with an exit signal `noproc`.
+    pub(crate) fn link(&self, peer: Peer, priority: bool) -> bool {
+        let is_new = peer != self.pid().into() && self.relations().link(peer, priority);
+        if is_new {
             if let Some(pid) = peer.pid() {
                 explore::links(self, pid);
                 self.tells_signal(SignalKind::Link, pid);
@@ -346,6 +347,7 @@ impl Process {
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Link { from });
         }
+        is_new
     }
 
     /// Linking may hand flags of tracing over.
@@ -379,8 +381,8 @@ impl Process {
         }
     }
 
-    /// Gives up the link to `peer`: no exit signal of it comes from now on.
-    pub(crate) fn unlink(&self, peer: Peer) {
+    /// Gives up the link to `peer`, if there is one; whether that hears of it. No exit signal of it comes from now on.
+    pub(crate) fn unlink(&self, peer: Peer) -> bool {
         let begun = self
             .some_relations()
             .and_then(|mut relations| relations.begin_unlink(peer));
@@ -391,6 +393,7 @@ impl Process {
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });
         }
+        begun.is_some()
     }
 
     /// Wants no reply to this request to start a process any more; whether one was to come.

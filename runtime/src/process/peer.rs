@@ -13,7 +13,7 @@ use crate::term::{Atom, Pid, Port, RawTerm, Term, View, tag};
 /// The number of an incarnation of another node; 0 is this one.
 type NodeNumber = u32;
 
-/// A pid or port of this node, or a pid of another one.
+/// A pid or port of this node, a pid of another one, or a node that speaks for itself, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Peer {
     node: NodeNumber,
@@ -58,6 +58,14 @@ impl Peer {
         })
     }
 
+    /// A node that speaks for itself.
+    pub(crate) fn of_node(name: Atom) -> Peer {
+        Peer {
+            node: 0,
+            word: name.term().raw().0,
+        }
+    }
+
     /// The process that a pid of this node or of another one stands for. One of an old incarnation of this node is none.
     pub(crate) fn process_of(term: Term<'_>) -> Option<Peer> {
         match term.view() {
@@ -94,6 +102,11 @@ impl Peer {
     pub(crate) fn node_of(self) -> Option<(Atom, u32)> {
         let number = self.node.checked_sub(1)?;
         Some(INCARNATIONS.read().all[number as usize])
+    }
+
+    /// The name of its node, where that is another one.
+    pub(crate) fn node_name(self) -> Option<Atom> {
+        Some(self.node_of()?.0)
     }
 
     /// Is it of another node?

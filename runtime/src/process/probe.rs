@@ -113,6 +113,8 @@ pub(crate) trait Probes: Send + Sync {
     fn exiting(&self, p: &Process, goes_on: bool);
     /// The last time slice of a process ends.
     fn exits(&self, p: &Process);
+    /// A process waits until the connection that this controls is not busy any more.
+    fn waits_for_node(&self, p: &Process, controller: Peer);
     /// A call of a process whose calls are measured has come back from a dirty scheduler.
     fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks);
     /// A process is no more.
@@ -144,7 +146,7 @@ pub(crate) trait Probes: Send + Sync {
     /// A process in a sequential trace sends: the token that goes with the message.
     fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token>;
     /// It exits, and `to` is linked to it: the token that goes with the signal.
-    fn token_of_exit(&self, p: &Process, to: Pid, reason: Term<'_>) -> Option<Token>;
+    fn token_of_exit(&self, p: &Process, to: Term<'_>, reason: Term<'_>) -> Option<Token>;
     /// A message that carries a token gets into the queue: its mark there.
     fn token_queued(&self, p: &Process, token: Token) -> Mark;
     /// A message with this mark is taken from the queue.

@@ -56,6 +56,8 @@ pub enum Control<'p> {
     Yield,
     /// Time is used up: the BIF is called again, with these arguments, in the next slice.
     YieldWith(Vec<Term<'p>>),
+    /// The BIF has ended, with this result: its caller goes on in the next slice.
+    Return(Term<'p>),
 }
 
 impl<'p, T> From<T> for Leave<'p>
@@ -130,6 +132,8 @@ pub enum Next {
     Sleep,
     /// Waits; called again with the same arguments when the process is woken.
     Wait,
+    /// Gives up the rest of the time slice; called again with the same arguments in the next one.
+    Again,
     /// The process exits.
     Exit(Exiting),
     /// An exception that has been stored in the process ([`Process::store_exception`]).

@@ -232,6 +232,16 @@ impl Relations {
             .map(|(peer, _)| *peer)
     }
 
+    /// Takes out the links to processes of other nodes, and the monitors that those have on this one.
+    pub(super) fn take_remote(&mut self) -> (Vec<Peer>, Vec<Watcher>) {
+        let is_remote = |peer: &Peer, link: &mut Link| peer.is_elsewhere() && link.unlinking == 0;
+        let links = self.links.extract_if(.., is_remote);
+        let links = links.map(|(peer, _)| peer).collect();
+        let is_remote = |_: &RefNumbers, it: &mut Watcher| it.by.node_name().is_some();
+        let watchers = self.watchers.extract_if(.., is_remote);
+        (links, watchers.map(|(_, watcher)| watcher).collect())
+    }
+
     /// Ends the monitor `reference`, with the alias that ends with it.
     pub(crate) fn remove_origin(&mut self, reference: RefNumbers) -> Option<Origin> {
         let origin = self.origins.remove(&reference)?;

@@ -177,7 +177,7 @@ fn a_link_that_is_given_up_accepts_no_priority_messages() {
             match priority {
                 Some(priority) => p.link(peer.into(), priority),
                 None => p.unlink(peer.into()),
-            }
+            };
             p.accepts_priority_messages()
         })
     };

@@ -5,7 +5,7 @@ use std::sync::Weak;
 use super::refs::RefNumbers;
 use super::{Peer, Process, Signal, deliver, send};
 use crate::heap::MagicBinary;
-use crate::term::{Pid, Port, Term, am};
+use crate::term::{Atom, Pid, Port, Term, am};
 
 /// A monitor of what is no process.
 pub(crate) struct Watcher {
@@ -25,6 +25,16 @@ pub(crate) enum WatchedBy {
     Process(Peer),
     /// The runtime itself: programs do not see it.
     Runtime,
+}
+
+impl WatchedBy {
+    /// The name of the other node whose process it is.
+    pub(super) fn node_name(&self) -> Option<Atom> {
+        match self {
+            WatchedBy::Process(peer) => peer.node_name(),
+            _ => None,
+        }
+    }
 }
 
 /// Has `watcher` hear, by this reference, when the process exits; whether it is there.

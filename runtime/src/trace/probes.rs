@@ -86,6 +86,9 @@ impl Probes for Tracing {
     fn exits(&self, p: &Process) {
         sysprof::exits(p);
     }
+    fn waits_for_node(&self, p: &Process, controller: Peer) {
+        sysmon::busy_dist_port(p, controller);
+    }
     fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
         breakpoint::charge_dirty(p, dirty, times);
     }
@@ -132,7 +135,7 @@ impl Probes for Tracing {
     fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token> {
         seq::sent(p, to, message)
     }
-    fn token_of_exit(&self, p: &Process, to: Pid, reason: Term<'_>) -> Option<Token> {
+    fn token_of_exit(&self, p: &Process, to: Term<'_>, reason: Term<'_>) -> Option<Token> {
         seq::exit_sent(p, to, reason)
     }
     fn token_queued(&self, p: &Process, token: Token) -> Mark {

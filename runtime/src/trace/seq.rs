@@ -16,6 +16,7 @@ use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::heap::{Heap, Message};
 pub(crate) use crate::process::seq_token::{Mark, Seq, Token};
 use crate::process::{Peer, ProcShared, Process};
+use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, am, compare};
 
 /// The flags of a token: which transfers of information are traced, and with which time stamps.
@@ -271,15 +272,43 @@ impl Token {
             label: Arc::new(Message::copy_of(label)),
             serial: counter_of(serial.as_small()?),
             last: counter_of(last.as_small()?),
-            from: Peer::process_of(from)?,
+            from: match from.as_atom() {
+                Some(node) => Peer::of_node(node),
+                None => Peer::process_of(from)?,
+            },
             age: age(),
         })
+    }
+
+    /// The token of the message that its sender had sent before.
+    fn of_message_before(&self) -> Token {
+        Token {
+            serial: self.serial.wrapping_sub(1) & COUNTER,
+            ..self.clone()
+        }
     }
 
     /// Tells the system tracer and the recorder of a transfer of `message` to `receiver`, if the token asks for
     /// that. `of` is the process that it happens to.
     fn tell(&self, kind: u32, of: &ProcShared, receiver: Term<'_>, message: Term<'_>) {
-        if self.flags & kind == 0 || of.tracee.is_sensitive() {
+        if !of.tracee.is_sensitive() {
+            let hears = |tracer| hears_of(tracer, of.pid());
+            self.tell_tracer(kind, hears, (receiver, message));
+        }
+    }
+
+    /// As [`Token::tell`], where it happens to no process.
+    fn tell_by_node(&self, kind: u32, receiver: Term<'_>, message: Term<'_>) {
+        self.tell_tracer(kind, |_| true, (receiver, message));
+    }
+
+    fn tell_tracer(
+        &self,
+        kind: u32,
+        hears: impl FnOnce(TracerId) -> bool,
+        (receiver, message): (Term<'_>, Term<'_>),
+    ) {
+        if self.flags & kind == 0 {
             return;
         }
         let (kind, how) = match kind {
@@ -297,8 +326,7 @@ impl Token {
                 message,
             });
         }
-        let tracer = system_tracer();
-        let Some(tracer) = tracer.filter(|tracer| hears_of(*tracer, of.pid())) else {
+        let Some(tracer) = system_tracer().filter(|tracer| hears(*tracer)) else {
             return;
         };
         let heap = Heap::detached();
@@ -319,13 +347,18 @@ pub(crate) fn sent(p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token
     Some(token)
 }
 
-/// `p` exits with `reason`, and `to` is linked to it: the token that goes with the signal.
-pub(crate) fn exit_sent(p: &Process, to: Pid, reason: Term<'_>) -> Option<Token> {
+/// `p` exits with `reason`, and `to`, a process of this node or another one, is linked to it: the token that goes with the
+/// signal.
+pub(crate) fn exit_sent(p: &Process, to: Term<'_>, reason: Term<'_>) -> Option<Token> {
     let token = passed(p)?;
     let guard = crate::sched::ptab::pin();
-    if let Some(other) = crate::process::lookup(to, &guard) {
+    let other = match to.as_pid() {
+        Some(pid) => crate::process::lookup(pid, &guard),
+        None => Some(p.shared()),
+    };
+    if let Some(other) = other {
         let message = Message::of_tuple(&[am::EXIT.term(), p.pid().term(), reason]);
-        token.tell(bits::SEND, other, to.term(), message.term());
+        token.tell(bits::SEND, other, to, message.term());
     }
     Some(token)
 }
@@ -394,6 +427,50 @@ pub(crate) fn spawned<'p>(p: &'p Process, child: &Process, spawn: &Spawn<'p>) {
         (seq.clock, seq.last) = (token.serial, token.serial);
         seq.token = Some(token);
     });
+}
+
+/// `p` asks `node` for a process: by `request`, and by the arguments in a message of their own. The token of the latter.
+pub(crate) fn spawn_asked(
+    p: &Process,
+    node: Atom,
+    request: Term<'_>,
+    args: Term<'_>,
+) -> Option<Token> {
+    sent(p, node.term(), request)?;
+    sent(p, node.term(), args)
+}
+
+/// `child` has been made for a process of another node, which has sent `token` with the arguments, and `request` before.
+pub(crate) fn spawn_requested(child: &Process, token: &Token, request: Term<'_>) {
+    let first = token.of_message_before();
+    first.tell(bits::RECEIVE, child.shared(), child.pid().term(), request);
+    with(child, |seq| {
+        (seq.clock, seq.last) = (first.serial, first.serial);
+        seq.token = Some(token.clone());
+    });
+}
+
+/// As [`spawn_requested`], where no child can be made: this node answers `parent`. The token of the answer.
+pub(crate) fn spawn_refused(
+    token: &Token,
+    request: Term<'_>,
+    parent: Term<'_>,
+    answer: Term<'_>,
+) -> Token {
+    let mut token = token.of_message_before();
+    token.tell_by_node(bits::RECEIVE, node_name().term(), request);
+    token.last = token.serial;
+    token.serial = token.serial.wrapping_add(1) & COUNTER;
+    token.from = Peer::of_node(node_name());
+    token.tell_by_node(bits::SEND, parent, answer);
+    token
+}
+
+/// `child` answers the request of `parent`, of another node: the token that goes with the answer.
+pub(crate) fn spawn_answered(child: &Process, parent: Term<'_>, answer: Term<'_>) -> Option<Token> {
+    let token = passed(child)?;
+    token.tell(bits::SEND, child.shared(), parent, answer);
+    Some(token)
 }
 
 /// `child` answers the spawn of `p` with `reply`: the token that goes with the message where it is one.

@@ -44,8 +44,7 @@ impl Tcp {
             self.send_packets(port);
         }
         if done.is_err() {
-            self.tell_closed(port);
-            self.exit(port, End::Normal);
+            self.exit(port, End::Killed);
             return Err(Over);
         }
         Ok(())

@@ -1,0 +1,352 @@
+//! What waits to be sent on a connection, in the order in which it goes. A large message goes in fragments; between two
+//! of them go messages of other processes. Its sender waits until the last one has been taken, so that nothing of it is
+//! behind them but what others say in its name. Source: `erts_dsig_send()` in `dist.c`, OTP 29; there the sender makes
+//! the fragments, one after the other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::atom_cache::{AtomCache, FRAGMENT, FragmentNumber, PASS_THROUGH};
+use super::capabilities::{Capabilities, DIST_HDR_ATOM_CACHE, FRAGMENTS};
+use crate::external::{
+    EncodeOptions, HeaderAtoms, TooLarge, VERSION_MAGIC, WithHeader, encode, encode_with_header,
+};
+use crate::term::{Pid, Term};
+
+/// Bytes in a queue at which senders must wait (`+zdbbl`). Source: `ERTS_DE_BUSY_LIMIT`.
+static BUSY_LIMIT: AtomicUsize = AtomicUsize::new(1024 * 1024);
+
+/// Sets how many bytes a queue holds before senders must wait.
+pub(crate) fn set_busy_limit(bytes: usize) {
+    BUSY_LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// How many bytes a queue holds before senders must wait.
+pub(crate) fn busy_limit() -> usize {
+    BUSY_LIMIT.load(Ordering::Relaxed)
+}
+
+/// Bytes of a fragment. Source: `ERTS_DIST_FRAGMENT_SIZE`.
+const FRAGMENT_BYTES: usize = 64 * 1024;
+
+/// An encoded signal.
+pub(super) struct Encoded {
+    /// None where the other node takes no headers.
+    atoms: Option<HeaderAtoms>,
+    bytes: Vec<u8>,
+    /// Bytes of its first fragment; of all where it goes in one.
+    first: usize,
+}
+
+impl Encoded {
+    /// # Errors
+    /// [`TooLarge`]
+    pub(super) fn of(
+        capabilities: Capabilities,
+        control: Term<'_>,
+        payload: Option<Term<'_>>,
+    ) -> Result<Encoded, TooLarge> {
+        let terms = std::iter::once(control).chain(payload);
+        if capabilities & DIST_HDR_ATOM_CACHE == 0 {
+            let mut bytes = vec![PASS_THROUGH];
+            for term in terms {
+                bytes.extend(encode(term, EncodeOptions::default())?);
+            }
+            let first = bytes.len();
+            let atoms = None;
+            return Ok(Encoded {
+                atoms,
+                bytes,
+                first,
+            });
+        }
+        let WithHeader {
+            atoms,
+            bytes,
+            first_ends,
+        } = encode_with_header(terms)?;
+        // The control message is in the first fragment.
+        let first = match capabilities & FRAGMENTS != 0 {
+            true => bytes.len().min(first_ends + FRAGMENT_BYTES),
+            false => bytes.len(),
+        };
+        Ok(Encoded {
+            atoms: Some(atoms),
+            bytes,
+            first,
+        })
+    }
+
+    /// Its first packet, which may be its only one: then `number` is none.
+    fn first_packet(&self, cache: &mut AtomCache, number: Option<FragmentNumber>) -> Vec<u8> {
+        let mut packet = match &self.atoms {
+            Some(atoms) => cache.header(atoms, number),
+            None => Vec::new(),
+        };
+        packet.extend_from_slice(&self.bytes[..self.first]);
+        packet
+    }
+}
+
+/// A signal of a process, if it is known of which.
+struct Item {
+    from: Option<Pid>,
+    encoded: Encoded,
+}
+
+/// A signal of which the first fragment has been taken.
+struct Stream {
+    from: Option<Pid>,
+    sequence: u64,
+    bytes: Vec<u8>,
+    taken: usize,
+    /// Later signals of its sender.
+    behind: VecDeque<Item>,
+}
+
+/// How much signals count that are this long. One that fills the queue by itself counts as a fragment: its sender waits
+/// for it, and others need not.
+fn weight(bytes: usize) -> usize {
+    match bytes >= busy_limit() {
+        true => FRAGMENT_BYTES,
+        false => bytes,
+    }
+}
+
+impl Stream {
+    fn missing(&self) -> u64 {
+        (self.bytes.len() - self.taken).div_ceil(FRAGMENT_BYTES) as u64
+    }
+
+    fn next_packet(&mut self) -> Vec<u8> {
+        let number = FragmentNumber {
+            sequence: self.sequence,
+            missing: self.missing(),
+        };
+        let end = self.bytes.len().min(self.taken + FRAGMENT_BYTES);
+        let mut packet = vec![VERSION_MAGIC, FRAGMENT];
+        number.write(&mut packet);
+        packet.extend_from_slice(&self.bytes[self.taken..end]);
+        self.taken = end;
+        packet
+    }
+}
+
+/// Signals that the controller of the connection has not taken yet.
+#[derive(Default)]
+pub(super) struct Queue {
+    items: VecDeque<Item>,
+    streams: VecDeque<Stream>,
+    /// The [`weight`] of all.
+    weight: usize,
+    /// The last sequence of fragments.
+    sequence: u64,
+    /// The last packet was of a stream.
+    was_of_stream: bool,
+    /// Processes that wait for room.
+    waiting: Vec<Pid>,
+    /// Processes that wait for the end of what they have sent, which is as long as the queue may be.
+    sending: Vec<Pid>,
+}
+
+/// A packet, and the processes that do not wait any more once it has been taken.
+pub(super) struct Taken {
+    pub(super) packet: Vec<u8>,
+    pub(super) wakes: Vec<Pid>,
+}
+
+impl Queue {
+    /// Adds a signal of the process `from`.
+    pub(super) fn push(&mut self, from: Option<Pid>, encoded: Encoded) {
+        let item = Item { from, encoded };
+        let is_of_sender = |stream: &&mut Stream| from.is_some() && stream.from == from;
+        self.weight += weight(item.encoded.bytes.len());
+        match self.streams.iter_mut().find(is_of_sender) {
+            Some(stream) => stream.behind.push_back(item),
+            None => self.items.push_back(item),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.streams.is_empty()
+    }
+
+    /// Is there no room for what senders that wait send?
+    pub(super) fn is_busy(&self) -> bool {
+        self.weight >= busy_limit()
+    }
+
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> usize {
+        let of =
+            |items: &VecDeque<Item>| items.iter().map(|it| it.encoded.bytes.len()).sum::<usize>();
+        let rest = |it: &Stream| it.bytes.len() - it.taken + of(&it.behind);
+        of(&self.items) + self.streams.iter().map(rest).sum::<usize>()
+    }
+
+    /// Has `pid` wait where there is no room, or until its own large signal has been taken; does it wait?
+    pub(super) fn wait_for_room(&mut self, pid: Pid) -> bool {
+        let is_of =
+            |from: Option<Pid>, bytes: &[u8]| from == Some(pid) && bytes.len() >= busy_limit();
+        let sends = self
+            .items
+            .iter()
+            .rev()
+            .any(|it| is_of(it.from, &it.encoded.bytes))
+            || self.streams.iter().any(|it| is_of(it.from, &it.bytes));
+        let list = match (sends, self.is_busy()) {
+            (true, _) => &mut self.sending,
+            (false, true) => &mut self.waiting,
+            (false, false) => return false,
+        };
+        if !list.contains(&pid) {
+            list.push(pid);
+        }
+        true
+    }
+
+    /// All that wait.
+    pub(super) fn into_waiting(self) -> impl Iterator<Item = Pid> {
+        self.waiting.into_iter().chain(self.sending)
+    }
+
+    /// The next packet, with `cache` for its atoms.
+    pub(super) fn take(&mut self, cache: &mut AtomCache) -> Option<Taken> {
+        let of_stream = !self.streams.is_empty() && (self.items.is_empty() || !self.was_of_stream);
+        self.was_of_stream = of_stream;
+        let (packet, ended) = match of_stream {
+            true => self.take_of_stream()?,
+            false => self.take_first(cache)?,
+        };
+        let mut wakes = Vec::new();
+        if ended.is_some() && !self.sending.is_empty() {
+            wakes.extend(self.sending.extract_if(.., |pid| Some(*pid) == ended));
+        }
+        if !self.waiting.is_empty() && !self.is_busy() {
+            wakes.append(&mut self.waiting);
+        }
+        Some(Taken { packet, wakes })
+    }
+
+    /// The packet of the first item, and whose signal it ends.
+    fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Vec<u8>, Option<Pid>)> {
+        let Item { from, encoded } = self.items.pop_front()?;
+        let bytes = encoded.bytes.len();
+        if encoded.first == bytes {
+            self.weight -= weight(bytes);
+            return Some((encoded.first_packet(cache, None), from));
+        }
+        self.sequence += 1;
+        let number = FragmentNumber {
+            sequence: self.sequence,
+            missing: (bytes - encoded.first).div_ceil(FRAGMENT_BYTES) as u64 + 1,
+        };
+        let packet = encoded.first_packet(cache, Some(number));
+        let is_later = |item: &Item| from.is_some() && item.from == from;
+        let items = std::mem::take(&mut self.items).into_iter();
+        let (behind, others) = items.partition(is_later);
+        self.items = others;
+        self.streams.push_back(Stream {
+            from,
+            sequence: self.sequence,
+            taken: encoded.first,
+            bytes: encoded.bytes,
+            behind,
+        });
+        Some((packet, None))
+    }
+
+    /// The next fragment of the stream whose turn it is, and whose signal it ends.
+    fn take_of_stream(&mut self) -> Option<(Vec<u8>, Option<Pid>)> {
+        let mut stream = self.streams.pop_front()?;
+        let packet = stream.next_packet();
+        if stream.missing() > 0 {
+            self.streams.push_back(stream);
+            return Some((packet, None));
+        }
+        self.weight -= weight(stream.bytes.len());
+        // Before all others: they have waited for it.
+        let behind = stream.behind.into_iter().rev();
+        behind.for_each(|item| self.items.push_front(item));
+        Some((packet, stream.from))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dist::capabilities::DEFAULT;
+    use crate::dist::input::Input;
+    use crate::heap::Heap;
+
+    fn encoded(sender: u64, number: usize, bytes: usize) -> Encoded {
+        let heap = Heap::detached();
+        let number = [Term::small(sender as i64), Term::small(number as i64)];
+        let payload = heap.binary(&vec![sender as u8; bytes]);
+        Encoded::of(DEFAULT, heap.tuple(&number), Some(payload)).expect("small")
+    }
+
+    proptest! {
+        /// The other end puts together what was cut, the signals of each process in their order, and whoever has
+        /// waited is woken.
+        #[test]
+        fn signals_come_whole_and_in_the_order_of_their_sender(
+            signals in prop::collection::vec((0_u64..4, 0_usize..400_000), 1..20),
+            takes in prop::collection::vec(0_usize..6, 20),
+        ) {
+            let (mut queue, mut sent, mut received) = (Queue::default(), AtomCache::default(), Input::default());
+            let mut heard = vec![Vec::new(); 4];
+            let mut waits = std::collections::BTreeSet::new();
+            let mut take = |queue: &mut Queue, waits: &mut std::collections::BTreeSet<Pid>| {
+                let Some(taken) = queue.take(&mut sent) else {
+                    return false;
+                };
+                taken.wakes.iter().for_each(|pid| assert!(waits.remove(pid)));
+                if let Some(whole) = received.take(&taken.packet).expect("a packet") {
+                    let heap = Heap::detached();
+                    let (control, end) = whole.term(&heap, 0).expect("a term");
+                    let (payload, _) = whole.term(&heap, end).expect("a term");
+                    let numbers = control.as_tuple().expect("a pair");
+                    let [sender, number] = [0, 1].map(|at| numbers.get(at).as_index().expect("a number"));
+                    let bytes = payload.as_binary().expect("a binary");
+                    assert!(bytes.bytes().iter().all(|byte| usize::from(*byte) == sender));
+                    heard[sender].push(number);
+                }
+                true
+            };
+            let mut expected = vec![Vec::new(); 4];
+            for (number, ((sender, bytes), takes)) in signals.into_iter().zip(takes).enumerate() {
+                // Large for some, and not for others.
+                let pid = Pid(sender);
+                // One that waits sends nothing.
+                while waits.contains(&pid) {
+                    prop_assert!(take(&mut queue, &mut waits));
+                }
+                queue.push(Some(pid), encoded(sender, number, bytes * (1 + 9 * (number % 2))));
+                expected[sender as usize].push(number);
+                if queue.wait_for_room(pid) {
+                    waits.insert(pid);
+                }
+                (0..takes).for_each(|_| _ = take(&mut queue, &mut waits));
+            }
+            while take(&mut queue, &mut waits) {}
+            prop_assert_eq!(heard, expected);
+            prop_assert!(queue.is_empty() && queue.weight == 0 && queue.bytes() == 0 && waits.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_small_signal_goes_between_the_fragments_of_a_large_one() {
+        let (mut queue, mut cache) = (Queue::default(), AtomCache::default());
+        queue.push(Some(Pid(1)), encoded(1, 0, 1 << 20));
+        queue.push(Some(Pid(2)), encoded(2, 1, 10));
+        let mut kinds = Vec::new();
+        while let Some(taken) = queue.take(&mut cache) {
+            kinds.push(taken.packet[1]);
+        }
+        assert_eq!(kinds.len(), 18);
+        assert_eq!(&kinds[..4], b"EFDF");
+    }
+}
