@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::profile::{Pattern, Profile, View};
+use beamline_formats::profile::{Pattern, Profile};
 use beamline_formats::ring::Losses;
 use beamline_reports::choice::Choice;
 use beamline_reports::events::{Changes, MEANWHILE_NEEDS, Sampled, meanwhile, profile_and_losses};
@@ -333,15 +333,7 @@ fn diff_of_samples(
         report::print(&format!("{text}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let view = View {
-        top: match args.top {
-            Some(Top::All) => None,
-            Some(Top::Rows(rows)) => Some(rows),
-            None => Some(ROWS),
-        },
-        columns: report::columns(),
-        ..View::default()
-    };
+    let view = report::view_of(args.top, ROWS);
     report::print(&changes.shown(&view).to_string())?;
     Ok(ExitCode::SUCCESS)
 }

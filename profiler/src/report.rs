@@ -126,6 +126,16 @@ pub enum Top {
     Rows(usize),
 }
 
+impl Top {
+    /// The number of rows, if there is one.
+    fn limit(self) -> Option<usize> {
+        match self {
+            Top::All => None,
+            Top::Rows(rows) => Some(rows),
+        }
+    }
+}
+
 /// Rows of a table on a terminal.
 const ROWS: usize = 30;
 
@@ -164,6 +174,15 @@ pub(crate) fn columns() -> Option<usize> {
     Some(columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS))
 }
 
+/// A view of a table for standard output, with `rows` rows unless `--top` says how many.
+pub(crate) fn view_of(top: Option<Top>, rows: usize) -> View {
+    View {
+        top: top.map_or(Some(rows), Top::limit),
+        columns: columns(),
+        ..View::default()
+    }
+}
+
 impl Options {
     /// Whether functions are asked for as a table, also where something else is shown by itself.
     pub(crate) fn is_table(&self) -> bool {
@@ -192,11 +211,7 @@ impl Options {
             }
             scope
         });
-        let top = match self.top {
-            Some(Top::All) => None,
-            Some(Top::Rows(rows)) => Some(rows),
-            None => columns.map(|_| ROWS),
-        };
+        let top = self.top.map_or_else(|| columns.map(|_| ROWS), Top::limit);
         View {
             scope,
             top,

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::profile::View;
 use beamline_reports::choice::Choice;
 use beamline_reports::occurrences::{Nth, Occurrences, Request};
 use clap::Args;
@@ -65,15 +64,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         report::print(&format!("{text}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let view = View {
-        top: match args.top {
-            Some(Top::All) => None,
-            Some(Top::Rows(rows)) => Some(rows),
-            None => Some(ROWS),
-        },
-        columns: report::columns(),
-        ..View::default()
-    };
+    let view = report::view_of(args.top, ROWS);
     report::print(&all.to_text(&view))?;
     report::print(&picture(&all, &args.file))?;
     Ok(ExitCode::SUCCESS)

@@ -11,6 +11,7 @@ use place::{Place, errors};
 /// What an OTP 29 prints for each function of the program.
 const MAIN: &str = include_str!("nodes/main.expected");
 const AGAIN: &str = include_str!("nodes/again.expected");
+const TRACED: &str = include_str!("nodes/traced.expected");
 
 /// A folder with the program, and a daemon of names that only this test uses.
 struct Nodes {
@@ -70,6 +71,15 @@ fn nodes_do_to_each_other_what_otp_says() {
 }
 
 #[test]
+fn a_process_may_carry_the_connection() {
+    let Some(nodes) = Nodes::new() else { return };
+    nodes.printed(&["run"], &[], "certificates()");
+    let tls = ["-proto_dist", "inet_tls", "-ssl_dist_optfile", "tls.conf"];
+    let node: Vec<&str> = tls.into_iter().chain(["-name", "one@127.0.0.1"]).collect();
+    assert_eq!(nodes.printed(&["run"], &node, "main()"), MAIN);
+}
+
+#[test]
 fn senders_that_must_wait_lose_nothing() {
     let Some(nodes) = Nodes::new() else { return };
     // The least that a connection may hold.
@@ -81,6 +91,13 @@ fn senders_that_must_wait_lose_nothing() {
 fn a_node_gets_a_name_and_loses_it() {
     let Some(nodes) = Nodes::new() else { return };
     assert_eq!(nodes.printed(&["run"], &[], "again()"), AGAIN);
+}
+
+#[test]
+fn tracers_hear_of_what_crosses_nodes() {
+    let Some(nodes) = Nodes::new() else { return };
+    let name = ["-name", "one@127.0.0.1"];
+    assert_eq!(nodes.printed(&["run"], &name, "traced()"), TRACED);
 }
 
 #[test]

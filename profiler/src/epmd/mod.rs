@@ -199,14 +199,10 @@ fn start_in_background<'a>(
         .process_group(0)
         .spawn()
         .map_err(|e| format!("{}: {e}", this.display()))?;
-    let begun = chance::now();
-    while !is_there(port) {
-        if begun.elapsed() > PATIENCE {
-            return Err(format!("no daemon answers on port {port}"));
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    match wait_for(port) {
+        true => Ok(()),
+        false => Err(format!("no daemon answers on port {port}")),
     }
-    Ok(())
 }
 
 /// Has a daemon run, as `erl -name` needs one: OTP's, if it is in this folder and works, or else this program's.
@@ -231,6 +227,7 @@ pub(crate) fn ensure(bindir: &Path) -> Result<(), String> {
     start_in_background([].iter(), settings.port)
 }
 
+/// Waits for a daemon; whether one answers.
 fn wait_for(port: u16) -> bool {
     let begun = chance::now();
     while begun.elapsed() < PATIENCE {

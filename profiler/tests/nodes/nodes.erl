@@ -1,13 +1,10 @@
 %% What processes of two nodes do to each other. The node that is called starts the other one, and prints what it sees.
 -module(nodes).
--export([main/0, again/0, echo/0, sleeper/0, linked_to/1]).
+-export([main/0, certificates/0, again/0, traced/0, forward/2, echo/0, sleeper/0, linked_to/1]).
 
 main() ->
-    {ok, Peer, Node} = peer:start_link(#{name => two, host => "127.0.0.1", longnames => true,
-                                         args => ["-setcookie", atom_to_list(erlang:get_cookie()), "-pa", filename:dirname(code:which(?MODULE))],
-                                         connection => standard_io, wait_boot => 60000}),
+    {Peer, Node} = other(),
     process_flag(trap_exit, true),
-    pong = net_adm:ping(Node),
     [begin print(Name), Case(Node) end || {Name, Case} <- cases()],
     net_kernel:monitor_nodes(true, [nodedown_reason]),
     true = monitor_node(Node, true),
@@ -22,6 +19,16 @@ main() ->
     receive {nodedown, Node} -> print(nodedown) after 5000 -> print(no_nodedown) end,
     receive {nodedown, Node, [{nodedown_reason, _}]} -> print(nodedown_told) after 5000 -> print(no_nodedown) end,
     print(nodes()).
+
+%% Writes what TLS needs: a certificate, its key, and the options of both sides.
+certificates() ->
+    #{cert := Cert, key := Key} = public_key:pkix_test_root_cert("nodes", [{key, {rsa, 2048, 65537}}, {digest, sha256}]),
+    KeyType = element(1, Key),
+    Entries = [{'Certificate', Cert, not_encrypted}, {KeyType, public_key:der_encode(KeyType, Key), not_encrypted}],
+    ok = file:write_file("tls.pem", public_key:pem_encode(Entries)),
+    File = filename:absname("tls.pem"),
+    Options = [{server, [{certfile, File}, {keyfile, File}, {verify, verify_none}]}, {client, [{verify, verify_none}]}],
+    ok = file:write_file("tls.conf", io_lib:format("~p.~n", [Options])).
 
 %% A node that is given its name, loses it, and gets another.
 again() ->
@@ -41,6 +48,73 @@ again() ->
          receive {nodedown, Name} -> print(down) after 5000 -> print(no_nodedown) end,
          print({node(), is_alive(), nodes()})
      end || Name <- ['three@127.0.0.1', 'four@127.0.0.1']].
+
+%% Another node, connected.
+other() ->
+    Carrier = lists:append([["-" ++ atom_to_list(Flag), Value]
+                            || Flag <- [proto_dist, ssl_dist_optfile], {ok, [[Value]]} <- [init:get_argument(Flag)]]),
+    Args = ["-setcookie", atom_to_list(erlang:get_cookie()), "-pa", filename:dirname(code:which(?MODULE)) | Carrier],
+    {ok, Peer, Node} = peer:start_link(#{name => two, host => "127.0.0.1", longnames => true, args => Args,
+                                         connection => standard_io, wait_boot => 60000}),
+    pong = net_adm:ping(Node),
+    {Peer, Node}.
+
+%% What tracers hear of messages that cross nodes.
+traced() ->
+    {Peer, Node} = other(),
+    Echo = spawn(Node, ?MODULE, echo, []),
+    Me = self(),
+    tokens(Node, Echo, small, 17),
+    tokens(Node, Echo, large, {order, [7]}),
+    P = spawn(fun F() ->
+                      receive
+                          {send, To, What} -> To ! What, F();
+                          {alias, Reply} -> Reply ! {self(), asked}, F();
+                          stop -> ok;
+                          _ -> F()
+                      end
+              end),
+    1 = erlang:trace(P, true, [send, 'receive']),
+    erlang:trace_pattern('receive', [{[Node, '_', '_'], [], []}], []),
+    P ! unseen,
+    P ! {send, {nobody, Node}, by_name},
+    P ! {send, Echo, {P, ref, by_pid}},
+    print(receive {trace, P, 'receive', M1} -> M1 after 5000 -> lost end),
+    P ! stop,
+    print([case To of Echo -> {echo, W =:= {P, ref, by_pid}}; {nobody, Node} -> {name, W} end
+           || {trace, _, send, W, To} <- heard(2)]),
+    print(receive {trace, _, 'receive', M2} -> M2 after 50 -> nothing end),
+    true = is_pid(Me),
+    peer:stop(Peer).
+
+tokens(Node, Echo, Kind, Label) ->
+    Me = self(),
+    Here = spawn(?MODULE, forward, [Me, here]),
+    There = spawn(Node, ?MODULE, forward, [Me, there]),
+    seq_trace:set_system_tracer(Here),
+    false = erpc:call(Node, seq_trace, set_system_tracer, [There]),
+    [seq_trace:set_token(Flag, On) || {Flag, On} <- [{label, Label}, {send, true}, {'receive', true}, {print, true}]],
+    Echo ! {Me, ref, Kind},
+    receive {ref, Kind} -> ok end,
+    seq_trace:print(back),
+    seq_trace:set_token([]),
+    Named = fun(Pid) when Pid =:= Me -> me; (Pid) when Pid =:= Echo -> echo; (Other) -> Other end,
+    Told = [{Where, L, What, Serial, Named(From), Named(To)}
+            || {Where, {seq_trace, L, {What, Serial, From, To, _}}} <- heard(5)],
+    print(lists:sort([{Serial, Where, L, What, From, To} || {Where, L, What, Serial, From, To} <- Told])),
+    seq_trace:set_system_tracer(false),
+    There = erpc:call(Node, seq_trace, set_system_tracer, [false]).
+
+forward(To, Where) ->
+    receive Told when element(1, Told) =:= seq_trace -> To ! {Where, Told}, forward(To, Where) end.
+
+%% The next messages of tracers.
+heard(0) -> [];
+heard(N) ->
+    receive
+        {Where, _} = M when Where =:= here; Where =:= there -> [M | heard(N - 1)];
+        {trace, _, send, _, _} = M -> [M | heard(N - 1)]
+    after 5000 -> [lost] end.
 
 flush() -> receive {nodeup, _} -> flush(); {nodedown, _} = Down -> Down after 5000 -> nothing end.
 

@@ -1,6 +1,8 @@
 //! The BIFs by which OTP's modules set connections up, and carriers move what goes over them. Source: `dist.c`, OTP 29.
 
-use super::{BifResult, badarg, bifs, notsup};
+use std::sync::Arc;
+
+use super::{BifResult, Raise, badarg, bifs, notsup};
 use crate::dist;
 use crate::dist::capabilities;
 use crate::dist::entry::DistEntry;
@@ -12,6 +14,7 @@ use crate::process::{Process, logger};
 use crate::sys::stderr::complain;
 use crate::term::counted::{node_name, this_node};
 use crate::term::{Pid, Term, View, am, tag};
+use crate::value::iolist;
 
 bifs! {
     all own;
@@ -148,10 +151,7 @@ fn controlled_by_process(entry: &DistEntry, pid: Pid, set: u64, setup: Pid) -> O
 }
 
 /// The connection of this handle, where this process controls it.
-fn controlled<'p>(
-    p: &Process,
-    handle: Term<'p>,
-) -> Result<(std::sync::Arc<DistEntry>, u32), crate::process::Raise<'static>> {
+fn controlled<'p>(p: &Process, handle: Term<'p>) -> Result<(Arc<DistEntry>, u32), Raise<'static>> {
     let (entry, number) = DistEntry::of_handle(handle).ok_or_else(notsup)?;
     if entry.controller().and_then(|it| it.pid()) != Some(p.pid()) {
         return Err(notsup());
@@ -170,7 +170,7 @@ fn dist_ctrl_get_data_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResul
     let size = Term::small(packet.len() as i64);
     let data = p.list(&[p.binary_from_vec(packet)]);
     if entry.gives_size() {
-        return Ok(p.cons(size, data));
+        return Ok(p.tuple(&[size, data]));
     }
     Ok(data)
 }
@@ -210,7 +210,7 @@ fn dist_ctrl_put_data_2<'p>(p: &'p Process, [handle, data]: [Term<'p>; 2]) -> Bi
     if entry.input_handler() != Some(p.pid()) {
         return Err(notsup().into());
     }
-    let data = crate::value::iolist::to_vec(data).map_err(|_| badarg())?;
+    let data = iolist::to_vec(data).map_err(|_| badarg())?;
     p.bump_reds(5);
     if dist::receive(&entry, number, &data).is_err() {
         entry.end_controller(am::killed);

@@ -3,10 +3,9 @@
 use super::{BifResult, Control, GuardResult, Raise, badarg, badopt, bifs};
 use crate::code::entry::export;
 use crate::dist::entry::DistEntry;
-use crate::dist::this_node::is_alive;
 use crate::heap::Node;
 use crate::process::Process;
-use crate::term::counted::node_name;
+use crate::term::counted::{is_alive, node_name};
 use crate::term::{Atom, Term, View, am, tag};
 use crate::value::map;
 

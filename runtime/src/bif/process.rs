@@ -15,7 +15,7 @@ use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, PauseWords, Peer, Process, SYSTEM, Signal, ask,
     deliver, exists, is_of_old_incarnation, order, registry, send,
 };
-use crate::term::counted::node_name;
+use crate::term::counted::{is_alive, node_name};
 use crate::term::{Atom, Pid, Term, View, am, tag};
 use crate::trace::{Event, events};
 
@@ -221,11 +221,6 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
         },
         _ => Err(badarg().into()),
     }
-}
-
-/// Has this node a name, by which others know it?
-fn is_alive() -> bool {
-    node_name() != am::nonode_at_nohost
 }
 
 fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'static>> {

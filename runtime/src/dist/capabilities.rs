@@ -25,7 +25,8 @@ const MAP_TAG: Capabilities = 0x2_0000;
 const BIG_CREATION: Capabilities = 0x4_0000;
 /// A message names its sender.
 pub(crate) const SEND_SENDER: Capabilities = 0x8_0000;
-const BIG_SEQTRACE_LABELS: Capabilities = 0x10_0000;
+/// The label of a sequential trace token may be any term.
+pub(crate) const BIG_SEQTRACE_LABELS: Capabilities = 0x10_0000;
 /// Reasons stand behind control messages, not in them.
 pub(crate) const EXIT_PAYLOAD: Capabilities = 0x40_0000;
 const FRAGMENTS: Capabilities = 0x80_0000;

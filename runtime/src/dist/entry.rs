@@ -333,10 +333,9 @@ impl DistEntry {
             return None;
         };
         state.queue.bytes -= packet.len();
-        let has_room = state.queue.bytes < busy_limit();
-        let waiting = match has_room {
-            true => std::mem::take(&mut state.queue.waiting),
-            false => Vec::new(),
+        let waiting = match state.is_busy() {
+            true => Vec::new(),
+            false => std::mem::take(&mut state.queue.waiting),
         };
         drop(state);
         self.sent.fetch_add(1, Ordering::Relaxed);
@@ -419,7 +418,7 @@ impl State {
 
     /// Has this process wait, where there is no room.
     pub(super) fn waits_for_room(&mut self, pid: Pid) -> bool {
-        let is_busy = self.queue.bytes >= busy_limit();
+        let is_busy = self.is_busy();
         if is_busy && !self.queue.waiting.contains(&pid) {
             self.queue.waiting.push(pid);
         }

@@ -10,12 +10,14 @@ use super::operation::{Operation, altact};
 use super::spawn;
 use crate::external::{self, DecodeOptions, VERSION_MAGIC, decode_with_header};
 use crate::heap::{Heap, Message};
-use crate::process::refs::make_ref;
+use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{self, Named};
-use crate::process::signal::ExitSignal;
+use crate::process::signal::{ExitSignal, OUTSIDE, TracedMessage};
 use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch_or_tell};
-use crate::process::{Peer, Signal, deliver};
+use crate::process::{Peer, SYSTEM, Signal, deliver, lookup, trace_flags};
+use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Term, View, am, tag};
+use crate::trace::seq::Token;
 
 /// What came is no message: the connection must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +178,12 @@ fn local(term: Term<'_>) -> Result<Local, BadData> {
     }
 }
 
+/// The numbers of a reference of the other node.
+pub(super) fn numbers_of(reference: Term<'_>) -> Result<Vec<u32>, BadData> {
+    let reference = reference.as_external().ok_or(BadData)?;
+    Ok(reference.ref_numbers().to_vec())
+}
+
 fn registered(name: Term<'_>) -> Option<Pid> {
     match registry::whereis(name.as_atom()?)? {
         Named::Process(pid) => Some(pid),
@@ -183,9 +191,51 @@ fn registered(name: Term<'_>) -> Option<Pid> {
     }
 }
 
-/// A message of a process of another node.
-fn message(message: Term<'_>) -> Signal {
-    Signal::of_other_node(Message::copy_of(message))
+/// What is known of a message beside what it says and to whom.
+#[derive(Clone, Copy)]
+struct Letter<'h> {
+    from: Term<'h>,
+    /// The sequential trace token of its sender.
+    token: Option<Term<'h>>,
+    priority: bool,
+}
+
+impl Letter<'_> {
+    /// The signal that brings the message to the process `to`, by this alias or not.
+    fn signal(&self, to: Pid, alias: Option<RefNumbers>, message: Message) -> Signal {
+        let token = self.token.and_then(Token::of_term);
+        if token.is_some() || is_receive_traced(to) {
+            return Signal::Traced(Box::new(TracedMessage {
+                message,
+                from: Peer::process_of(self.from).unwrap_or(SYSTEM.into()),
+                token,
+                number: OUTSIDE,
+                alias: alias.map(|alias| (alias, self.priority)),
+            }));
+        }
+        match alias {
+            None => Signal::of_other_node(message),
+            Some(alias) => Signal::AliasMessage {
+                alias,
+                message,
+                priority: self.priority,
+            },
+        }
+    }
+}
+
+fn letter<'h>(from: Term<'h>, token: Option<Term<'h>>) -> Letter<'h> {
+    Letter {
+        from,
+        token,
+        priority: false,
+    }
+}
+
+/// Does somebody trace what the process receives?
+fn is_receive_traced(pid: Pid) -> bool {
+    let guard = pin();
+    lookup(pid, &guard).is_some_and(|shared| shared.tracee.has(trace_flags::RECEIVE))
 }
 
 impl Incoming<'_> {
@@ -207,20 +257,27 @@ impl Incoming<'_> {
     ) -> Result<(), BadData> {
         use Operation::*;
         match (operation, elements) {
-            (Send | SendSender, &[_, to]) | (SendTt | SendSenderTt, &[_, to, _]) => {
-                self.message_to_pid(to, payload()?)
+            (Send | SendSender, &[from, to]) => {
+                self.message_to_pid(letter(from, None), to, payload()?)
             }
-            (RegSend, &[_, _, name]) | (RegSendTt, &[_, _, name, _]) => {
-                name.as_atom().ok_or(BadData)?;
-                if let Some(pid) = registered(name) {
-                    deliver(pid, message(payload()?));
-                }
-                Ok(())
+            (SendTt | SendSenderTt, &[from, to, token]) => {
+                self.message_to_pid(letter(from, Some(token)), to, payload()?)
             }
-            (AliasSend, &[_, alias]) | (AliasSendTt, &[_, alias, _]) => {
-                self.message_to_alias(alias, payload()?, false)
+            (RegSend, &[from, _, name]) => {
+                self.message_to_name(letter(from, None), name, payload()?)
             }
-            (AltactSigSend, &[flags, from, to, ..]) => self.altact(flags, from, to, payload()?),
+            (RegSendTt, &[from, _, name, token]) => {
+                self.message_to_name(letter(from, Some(token)), name, payload()?)
+            }
+            (AliasSend, &[from, alias]) => {
+                self.message_to_alias(letter(from, None), alias, payload()?)
+            }
+            (AliasSendTt, &[from, alias, token]) => {
+                self.message_to_alias(letter(from, Some(token)), alias, payload()?)
+            }
+            (AltactSigSend, &[flags, from, to, ref rest @ ..]) => {
+                self.altact((flags, rest), from, to, payload()?)
+            }
             (Link, &[from, to]) => self.link(from, to),
             (UnlinkId, &[id, from, to]) => self.unlink(id, from, to),
             (UnlinkIdAck, &[id, from, to]) => self.unlinked(id, from, to),
@@ -266,30 +323,42 @@ impl Incoming<'_> {
         }
     }
 
-    fn message_to_pid(&self, to: Term<'_>, what: Term<'_>) -> Result<(), BadData> {
+    fn message_to_pid(
+        &self,
+        letter: Letter<'_>,
+        to: Term<'_>,
+        what: Term<'_>,
+    ) -> Result<(), BadData> {
         if let Local::Pid(pid) = local(to)? {
-            deliver(pid, message(what));
+            deliver(pid, letter.signal(pid, None, Message::copy_of(what)));
+        }
+        Ok(())
+    }
+
+    fn message_to_name(
+        &self,
+        letter: Letter<'_>,
+        name: Term<'_>,
+        what: Term<'_>,
+    ) -> Result<(), BadData> {
+        name.as_atom().ok_or(BadData)?;
+        if let Some(pid) = registered(name) {
+            deliver(pid, letter.signal(pid, None, Message::copy_of(what)));
         }
         Ok(())
     }
 
     fn message_to_alias(
         &self,
+        letter: Letter<'_>,
         alias: Term<'_>,
         what: Term<'_>,
-        priority: bool,
     ) -> Result<(), BadData> {
         match alias.view() {
             View::Ref(reference) => {
                 if let Some(pid) = reference.pid() {
-                    let alias = reference.numbers();
-                    let message = Message::copy_of(what);
-                    let signal = Signal::AliasMessage {
-                        alias,
-                        message,
-                        priority,
-                    };
-                    deliver(pid, signal);
+                    let alias = Some(reference.numbers());
+                    deliver(pid, letter.signal(pid, alias, Message::copy_of(what)));
                 }
                 Ok(())
             }
@@ -301,7 +370,7 @@ impl Incoming<'_> {
     /// A message or exit signal that may have priority.
     fn altact(
         &self,
-        flags: Term<'_>,
+        (flags, rest): (Term<'_>, &[Term<'_>]),
         from: Term<'_>,
         to: Term<'_>,
         payload: Term<'_>,
@@ -312,21 +381,23 @@ impl Incoming<'_> {
             View::Big(flags) if !flags.is_negative() => (flags.limbs()[0] & 0xff) as i64,
             _ => return Err(BadData),
         };
-        let (is_alias, is_name) = (flags & altact::ALIAS != 0, flags & altact::NAME != 0);
-        if flags & altact::EXIT != 0 {
+        let has = |flag: i64| flags & flag != 0;
+        if has(altact::EXIT) {
             return self.exit2((from, to), payload, flags);
         }
-        match (is_alias, is_name) {
+        let token = match has(altact::TOKEN) {
+            true => Some(*rest.first().ok_or(BadData)?),
+            false => None,
+        };
+        let letter = Letter {
+            priority: has(altact::PRIORITY),
+            ..letter(from, token)
+        };
+        match (has(altact::ALIAS), has(altact::NAME)) {
             (true, true) => Err(BadData),
-            (true, false) => self.message_to_alias(to, payload, flags & altact::PRIORITY != 0),
-            (false, true) => {
-                to.as_atom().ok_or(BadData)?;
-                if let Some(pid) = registered(to) {
-                    deliver(pid, message(payload));
-                }
-                Ok(())
-            }
-            (false, false) => self.message_to_pid(to, payload),
+            (true, false) => self.message_to_alias(letter, to, payload),
+            (false, true) => self.message_to_name(letter, to, payload),
+            (false, false) => self.message_to_pid(letter, to, payload),
         }
     }
 
@@ -407,11 +478,7 @@ impl Incoming<'_> {
         reference: Term<'_>,
     ) -> Result<(), BadData> {
         let watcher = self.peer(watcher)?;
-        let key = reference
-            .as_external()
-            .ok_or(BadData)?
-            .ref_numbers()
-            .to_vec();
+        let key = numbers_of(reference)?;
         let pid = match watched.as_atom() {
             Some(_) => registered(watched),
             None => match local(watched)? {
@@ -462,11 +529,7 @@ impl Incoming<'_> {
     }
 
     fn demonitor(&self, reference: Term<'_>) -> Result<(), BadData> {
-        let key = reference
-            .as_external()
-            .ok_or(BadData)?
-            .ref_numbers()
-            .to_vec();
+        let key = numbers_of(reference)?;
         let watched = self.entry.state.lock().relations.watched.remove(&key);
         if let Some((pid, number)) = watched {
             unwatch(pid, number);

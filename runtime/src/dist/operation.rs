@@ -1,6 +1,8 @@
 //! The operations of the distribution protocol, as the first element of a control message says them. Source: `enum dop` in
 //! `dist.h`, OTP 29.
 
+use crate::term::Term;
+
 macro_rules! operations {
     ($($(#[doc = $doc:literal])* $number:literal = $name:ident;)*) => {
         /// What a control message says.
@@ -16,6 +18,11 @@ macro_rules! operations {
                     $($number => Some(Operation::$name),)*
                     _ => None,
                 }
+            }
+
+            /// Its number, as a control message begins with it.
+            pub(super) fn term(self) -> Term<'static> {
+                Term::small(self as i64)
             }
         }
     };
@@ -85,6 +92,7 @@ operations! {
 /// Flags of [`Operation::AltactSigSend`].
 pub(super) mod altact {
     pub(in crate::dist) const PRIORITY: i64 = 1;
+    pub(in crate::dist) const TOKEN: i64 = 1 << 1;
     pub(in crate::dist) const ALIAS: i64 = 1 << 2;
     pub(in crate::dist) const NAME: i64 = 1 << 3;
     pub(in crate::dist) const EXIT: i64 = 1 << 4;

@@ -1,19 +1,23 @@
 //! What processes of this node send to others: encoded, and queued for the controller of the connection.
 
+use std::sync::Arc;
+
 use super::atom_cache::PASS_THROUGH;
 use super::capabilities::{
-    self, ALTACT_SIG, Capabilities, DIST_HDR_ATOM_CACHE, EXIT_PAYLOAD, SEND_SENDER,
+    self, ALTACT_SIG, BIG_SEQTRACE_LABELS, Capabilities, DIST_HDR_ATOM_CACHE, EXIT_PAYLOAD,
+    SEND_SENDER,
 };
 use super::entry::{DistEntry, Phase, State};
 use super::operation::{Operation, altact};
-use super::this_node::is_alive;
 use crate::external::{EncodeOptions, HeaderAtoms, encode, encode_with_header};
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{Hooks, Remote, RemoteProcess, Sending};
 use crate::process::refs::{RefNumbers, reference_of};
 use crate::process::signal::{ExitSignal, deliver_to_peer};
 use crate::process::{NotSent, Peer, Process, Signal, deliver};
+use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am, tag};
+use crate::trace::seq::{self, Token};
 
 /// What takes to other nodes what processes send them.
 pub(crate) fn hooks() -> Hooks {
@@ -95,16 +99,17 @@ pub(super) enum On {
     Existing,
 }
 
-impl DistEntry {
+impl State {
     /// What the node is able to do; before it has said so, what this one is.
-    fn capabilities(&self) -> Capabilities {
-        let state = self.state.lock();
-        match state.phase {
-            Phase::Connected => state.capabilities,
+    fn likely_capabilities(&self) -> Capabilities {
+        match self.phase {
+            Phase::Connected => self.capabilities,
             Phase::Idle | Phase::Pending => capabilities::DEFAULT,
         }
     }
+}
 
+impl DistEntry {
     /// Sends a control message, and what goes with it.
     pub(super) fn send(&self, on: On, control: Term<'_>, payload: Option<Term<'_>>) -> Fate {
         if on == On::Any && (!is_alive() || !self.auto_connect()) {
@@ -136,16 +141,12 @@ impl DistEntry {
     }
 }
 
-fn number(operation: Operation) -> Term<'static> {
-    Term::small(operation as i64)
-}
-
 /// The node of a pid, port or reference of another node.
 fn node_of(term: Term<'_>) -> Option<Atom> {
     Some(term.as_external()?.node().name)
 }
 
-fn entry_of(peer: Peer) -> Option<std::sync::Arc<DistEntry>> {
+fn entry_of(peer: Peer) -> Option<Arc<DistEntry>> {
     let (name, _) = peer.node_of()?;
     Some(DistEntry::of(name))
 }
@@ -165,7 +166,7 @@ fn message<'p>(
         Remote::Name(_, node) => node,
     };
     let entry = DistEntry::of(node);
-    let controller = {
+    let (controller, capabilities) = {
         let mut state = entry.state.lock();
         if !sending.connects && state.phase == Phase::Idle {
             return Err(NotSent::NotConnected);
@@ -174,54 +175,87 @@ fn message<'p>(
             true => state.waits_for_room(p.pid()),
             false => !sending.waits && state.is_busy(),
         };
-        state.controller.filter(|_| is_busy)
+        let controller = state.controller.filter(|_| is_busy);
+        (controller, state.likely_capabilities())
     };
     if let Some(controller) = controller {
         return Err(NotSent::BusyNode(controller));
     }
+    let token = token_for(p, to, message, capabilities);
     let heap = Heap::detached();
-    let control = message_control(&heap, (p.pid(), to), sending, entry.capabilities());
+    let token = token.map(|token| token.term(&heap));
+    let sending = (sending.priority, token);
+    let control = message_control(&heap, (p.pid(), to), sending, capabilities);
     match entry.send(On::Any, control, Some(message)) {
         Fate::Sent => Ok(()),
         Fate::Lost => Err(NotSent::NotConnected),
     }
 }
 
+/// The sequential trace token that goes with a message, where the other node understands its label.
+fn token_for<'p>(
+    p: &'p Process,
+    to: Remote<'p>,
+    message: Term<'p>,
+    capabilities: Capabilities,
+) -> Option<Token> {
+    if !p.flags.get().seq_token {
+        return None;
+    }
+    let receiver = match to {
+        Remote::Term(term) => term,
+        Remote::Name(name, node) => p.tuple(&[name.term(), node.term()]),
+    };
+    let token = seq::sent(p, receiver, message)?;
+    let is_small = token.label.term().as_small().is_some();
+    (is_small || capabilities & BIG_SEQTRACE_LABELS != 0).then_some(token)
+}
+
+/// The control message of a message with priority or not, and with this token.
 fn message_control<'h>(
     heap: &'h Heap,
     (from, to): (Pid, Remote<'_>),
-    sending: Sending,
+    (priority, token): (bool, Option<Term<'h>>),
     capabilities: Capabilities,
 ) -> Term<'h> {
-    let from = from.term();
-    let (target, is_alias) = match to {
+    let (target, kind) = match to {
         Remote::Term(term) => {
             let is_pid = term
                 .as_external()
                 .is_some_and(|it| it.kind() == tag::EXTERNAL_PID);
-            (heap.copy_in(term), !is_pid)
+            (heap.copy_in(term), if is_pid { 0 } else { altact::ALIAS })
         }
-        Remote::Name(name, _) => (name.term(), false),
+        Remote::Name(name, _) => (name.term(), altact::NAME),
     };
-    let is_name = matches!(to, Remote::Name(..));
-    if sending.priority && capabilities & ALTACT_SIG != 0 {
-        let kind = match (is_alias, is_name) {
-            (true, _) => altact::ALIAS,
-            (_, true) => altact::NAME,
-            _ => 0,
-        };
-        let flags = Term::small(altact::PRIORITY | kind);
-        return heap.tuple(&[number(Operation::AltactSigSend), flags, from, target]);
-    }
-    let empty = am::empty.term();
-    match (is_alias, is_name) {
-        (true, _) => heap.tuple(&[number(Operation::AliasSend), from, target]),
-        (_, true) => heap.tuple(&[number(Operation::RegSend), from, empty, target]),
-        _ if capabilities & SEND_SENDER != 0 => {
-            heap.tuple(&[number(Operation::SendSender), from, target])
-        }
-        _ => heap.tuple(&[number(Operation::Send), empty, target]),
-    }
+    let (from, empty) = (from.term(), am::empty.term());
+    let choose = |plain: Operation, with_token: Operation| match token {
+        Some(_) => with_token.term(),
+        None => plain.term(),
+    };
+    let mut elements = if priority && capabilities & ALTACT_SIG != 0 {
+        let has_token = if token.is_some() { altact::TOKEN } else { 0 };
+        let flags = Term::small(altact::PRIORITY | kind | has_token);
+        vec![Operation::AltactSigSend.term(), flags, from, target]
+    } else if kind == altact::ALIAS {
+        vec![
+            choose(Operation::AliasSend, Operation::AliasSendTt),
+            from,
+            target,
+        ]
+    } else if kind == altact::NAME {
+        let operation = choose(Operation::RegSend, Operation::RegSendTt);
+        vec![operation, from, empty, target]
+    } else if capabilities & SEND_SENDER != 0 {
+        vec![
+            choose(Operation::SendSender, Operation::SendSenderTt),
+            from,
+            target,
+        ]
+    } else {
+        vec![choose(Operation::Send, Operation::SendTt), empty, target]
+    };
+    elements.extend(token);
+    heap.tuple(&elements)
 }
 
 /// Sends what a process of this node has to say of a link to a process of another, or of its group leader.
@@ -249,7 +283,7 @@ fn signal(to: Peer, signal: Signal) {
         Signal::Exit(exit) => send_link_exit(&entry, to, &exit),
         Signal::GroupLeader { leader } => {
             let [leader, to] = [leader.term(heap), to.term(heap)];
-            let control = heap.tuple(&[number(Operation::GroupLeader), leader, to]);
+            let control = heap.tuple(&[Operation::GroupLeader.term(), leader, to]);
             entry.send(On::Any, control, None);
         }
         _ => unreachable!("no other signal goes to a peer of another node"),
@@ -263,7 +297,7 @@ fn unlink_control(
     (from, to): (Peer, Peer),
 ) -> Term<'_> {
     let id = heap.unsigned(id);
-    heap.tuple(&[number(operation), id, from.term(heap), to.term(heap)])
+    heap.tuple(&[operation.term(), id, from.term(heap), to.term(heap)])
 }
 
 /// A process of this node links itself to one of another.
@@ -277,7 +311,7 @@ fn link(entry: &DistEntry, from: Peer, to: Peer) {
         entry.state.lock().relations.links.insert((pid, to));
         let heap = Heap::detached();
         let [local, remote] = [from.term(&heap), to.term(&heap)];
-        let control = heap.tuple(&[number(Operation::Link), local, remote]);
+        let control = heap.tuple(&[Operation::Link.term(), local, remote]);
         if entry.send(On::Existing, control, None) == Fate::Sent {
             return;
         }
@@ -311,9 +345,9 @@ impl DistEntry {
         reason: Term<'_>,
     ) -> Fate {
         let heap = Heap::detached();
-        let has_payload = self.capabilities() & EXIT_PAYLOAD != 0;
+        let has_payload = self.state.lock().likely_capabilities() & EXIT_PAYLOAD != 0;
         let operation = if has_payload { payload } else { plain };
-        let mut all = vec![number(operation)];
+        let mut all = vec![operation.term()];
         all.extend(elements.iter().map(|element| heap.copy_in(*element)));
         if !has_payload {
             all.push(heap.copy_in(reason));
@@ -354,7 +388,7 @@ fn exit(p: &Process, to: Term<'_>, reason: Term<'_>, priority: bool) {
         let flags = Term::small(altact::EXIT | kind | priority);
         let heap = Heap::detached();
         let to = heap.copy_in(to);
-        let control = heap.tuple(&[number(Operation::AltactSigSend), flags, from, to]);
+        let control = heap.tuple(&[Operation::AltactSigSend.term(), flags, from, to]);
         entry.send(On::Existing, control, Some(reason));
         return;
     }
@@ -411,7 +445,7 @@ fn monitor_control(
     (reference, by): (RefNumbers, Pid),
 ) -> Term<'_> {
     let reference = reference_of(heap, reference, by);
-    heap.tuple(&[number(operation), by.term(), target.term(heap), reference])
+    heap.tuple(&[operation.term(), by.term(), target.term(heap), reference])
 }
 
 /// Ends a monitor.

@@ -2,10 +2,9 @@
 
 use super::capabilities::SPAWN;
 use super::entry::{DistEntry, Phase};
-use super::input::{BadData, Incoming};
+use super::input::{BadData, Incoming, numbers_of};
 use super::operation::{Operation, spawn_reply};
 use super::output::{Fate, On, demonitor};
-use super::this_node::is_alive;
 use crate::heap::{Heap, Literals, Message, size};
 use crate::process::nodes::RemoteProcess;
 use crate::process::options::{self, BadOptions, SpawnRequest};
@@ -15,6 +14,7 @@ use crate::process::watcher::{WatchedBy, Watcher};
 use crate::process::{
     Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver,
 };
+use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am};
 
 /// A request of the process `p` to start another: the node, `{M, F, Args}`, and the options that it has for itself and for
@@ -55,7 +55,7 @@ pub(crate) fn request(
     let arity = Term::small(args.list_iter().count() as i64);
     let heap = Heap::detached();
     let control = heap.tuple(&[
-        Term::small(Operation::SpawnRequest as i64),
+        Operation::SpawnRequest.term(),
         reference_of(&heap, reference, pid),
         pid.term(),
         leader.term(&heap),
@@ -108,11 +108,7 @@ pub(super) fn requested(
         return Err(BadData);
     };
     let (parent_is, leader) = (from.peer(parent)?, Peer::process_of(leader).ok_or(BadData)?);
-    let key = reference
-        .as_external()
-        .ok_or(BadData)?
-        .ref_numbers()
-        .to_vec();
+    let key = numbers_of(reference)?;
     let (module, function, arity) = called(call).ok_or(BadData)?;
     let (parsed, done) = options::spawn_options(options, false);
     let born = match done {
@@ -186,7 +182,7 @@ fn called(call: Term<'_>) -> Option<(Atom, Atom, u8)> {
 fn reply(entry: &DistEntry, [reference, parent]: [Term<'_>; 2], flags: i64, result: Term<'_>) {
     let heap = Heap::detached();
     let control = heap.tuple(&[
-        Term::small(Operation::SpawnReply as i64),
+        Operation::SpawnReply.term(),
         heap.copy_in(reference),
         heap.copy_in(parent),
         Term::small(flags),

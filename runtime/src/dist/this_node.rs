@@ -1,6 +1,6 @@
 //! The name of this node, and its end.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
@@ -10,7 +10,7 @@ use crate::process::order;
 use crate::process::refs::make_ref;
 use crate::process::registry::{self, Named};
 use crate::process::watcher::{WatchedBy, Watcher, watch};
-use crate::term::counted::{self, node_name, set_this_node};
+use crate::term::counted::{self, is_alive, node_name, set_this_node};
 use crate::term::{Atom, Pid, Term, am};
 
 /// Why this node gets no name.
@@ -25,20 +25,15 @@ pub(crate) enum Refused {
 /// The first creation that a program may have. Source: `setnode_2()`.
 const FIRST_CREATION: u32 = 4;
 
-/// How many connections there have been, this node's name among them: the numbers of `nodes/2`.
-static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+/// Numbers given to connections so far. A name of this node takes one, too.
+static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
 
-/// One whose end is this node's: `net_kernel`.
+/// The `net_kernel` for which this node has its name, and with which it loses it.
 static KERNEL: Mutex<Option<Pid>> = Mutex::new(None);
-
-/// Has this node a name, by which others know it?
-pub(crate) fn is_alive() -> bool {
-    node_name() != am::nonode_at_nohost
-}
 
 /// The number of a new connection.
 pub(super) fn next_connection() -> u32 {
-    CONNECTIONS.fetch_add(1, Ordering::Relaxed) as u32 + 1
+    CONNECTIONS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Is it the name of a node: two parts, and `@` between them?

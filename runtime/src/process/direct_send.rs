@@ -68,7 +68,7 @@ impl Plain<'_> {
             },
             alias => Signal::Traced(Box::new(TracedMessage {
                 message: Message::copy_of(self.term),
-                from: self.from,
+                from: self.from.into(),
                 token: None,
                 number: self.number,
                 alias,

@@ -264,7 +264,7 @@ impl Process {
         if order::is_asked() {
             self.record_reply(message.term());
         }
-        self.report_received(from, &message);
+        self.report_received(from.into(), &message);
         self.mailbox.push(message, Mark::ANSWER);
     }
 
@@ -275,7 +275,7 @@ impl Process {
         };
         // SAFETY: H8: the mailbox showed the collector where it lies, and shows it from now on.
         let message = unsafe { Message::attached(Term::new(root)) };
-        self.report_received(self.pid(), &message);
+        self.report_received(self.pid().into(), &message);
         self.mailbox.push_own(message);
     }
 
@@ -286,15 +286,15 @@ impl Process {
             None => (traced.from, false),
             Some(by) => match self.through_alias(by) {
                 None => return,
-                Some(before_others) => (SYSTEM, before_others),
+                Some(before_others) => (SYSTEM.into(), before_others),
             },
         };
         self.report_received(from, &traced.message);
+        let source = traced.source();
         let mark = traced
             .token
             .map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
         if order::is_asked() {
-            let source = Source::of(Sender::Process, traced.from, traced.number);
             self.delivers(source, before_others);
         }
         self.mailbox.put(traced.message, mark, before_others);
@@ -362,12 +362,12 @@ impl Process {
         } else {
             from
         };
-        self.report_received(from, message);
+        self.report_received(from.into(), message);
     }
 
     /// A message goes into the queue.
     #[inline]
-    fn report_received(&self, from: Pid, message: &Message) {
+    fn report_received(&self, from: Peer, message: &Message) {
         if self.shared.tracee.has(trace_flags::RECEIVE) {
             probes().received(self, from, message.term());
         }
@@ -385,13 +385,13 @@ impl Process {
             self.delivers(source, priority);
             // When it comes is chance: it is no part of the heap before the process takes it.
             let message = Heap::detached().into_message(build);
-            self.report_received(SYSTEM, &message);
+            self.report_received(SYSTEM.into(), &message);
             self.mailbox.put(message, mark, priority);
             return;
         }
         // SAFETY: H8: built on this heap just now; the mailbox shows what is attached.
         let message = unsafe { Message::attached(build(&self.heap)) };
-        self.report_received(SYSTEM, &message);
+        self.report_received(SYSTEM.into(), &message);
         self.mailbox.push_attached(message, mark, priority);
     }
 

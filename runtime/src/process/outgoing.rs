@@ -16,7 +16,7 @@ use super::{
     trace_flags,
 };
 use crate::heap::{Literals, Message, size};
-use crate::term::counted::node_name;
+use crate::term::counted::{is_alive, node_name};
 use crate::term::{Atom, Pid, Port, Term, View, am, tag};
 
 /// Is it of a node that had this node's name and is gone: no process, no port, no alias?
@@ -254,7 +254,7 @@ fn send_sized(
             let words = message.words();
             let traced = TracedMessage {
                 message,
-                from,
+                from: from.into(),
                 token,
                 number,
                 alias,
@@ -308,12 +308,11 @@ fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<T
 
 /// Whether tracers hear of what is sent to `to`: without a name this node sends nothing to others.
 fn is_told(to: Term<'_>) -> bool {
-    let is_alive = node_name() != am::nonode_at_nohost;
     match to.view() {
         View::Tuple(tuple) => {
-            matches!(*tuple.elements(), [name, node] if name.as_atom().is_some() && (is_alive || node == am::nonode_at_nohost))
+            matches!(*tuple.elements(), [name, node] if name.as_atom().is_some() && (is_alive() || node == am::nonode_at_nohost))
         }
-        View::External(_) => is_alive,
+        View::External(_) => is_alive(),
         _ => true,
     }
 }

@@ -3,6 +3,7 @@
 //! Tracing is on a floor above, and installs [`Probes`]. The functions here first ask a word or a flag whether anybody
 //! wants to hear of an event. Only then do they call a probe.
 
+use super::Peer;
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -80,7 +81,7 @@ pub(crate) trait Probes: Send + Sync {
     /// A traced process sends.
     fn sent<'p>(&self, p: &'p Process, to: Term<'p>, message: Term<'p>);
     /// A message has come into the queue of a process whose receives are traced.
-    fn received<'p>(&self, p: &'p Process, from: Pid, message: Term<'p>);
+    fn received<'p>(&self, p: &'p Process, from: Peer, message: Term<'p>);
     /// A receive has timed out, in a process whose receives are traced.
     fn timed_out(&self, p: &Process);
     /// A process links to `peer`, and has flags that go over.

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Process;
+use super::{Peer, Process};
 use crate::heap::Message;
-use crate::term::Pid;
 
 /// A sequential trace token.
 #[derive(Clone)]
@@ -14,7 +13,7 @@ pub(crate) struct Token {
     pub(crate) label: Arc<Message>,
     pub(crate) serial: u64,
     pub(crate) last: u64,
-    pub(crate) from: Pid,
+    pub(crate) from: Peer,
     /// How often all tokens had been taken away when it was made.
     pub(crate) age: u64,
 }

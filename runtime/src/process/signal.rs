@@ -8,7 +8,7 @@ use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
 use super::direct_send::ByAlias;
-use super::order::{Setting, replay};
+use super::order::{Setting, Source, replay};
 use super::refs::RefNumbers;
 use super::seq_token::Token;
 use super::{Peer, Process, deliver};
@@ -22,7 +22,7 @@ pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 pub(super) const ANSWER: u32 = u32::MAX;
 
 /// In the place of a sending's number: a message of a port, whose content comes from outside.
-pub(super) const OUTSIDE: u32 = u32::MAX - 1;
+pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
 
 /// In the place of a sending's number: a message of a timer, which is a process in an explored run.
 pub(super) const TIMER: u32 = u32::MAX - 2;
@@ -100,13 +100,21 @@ const _: () = assert!(size_of::<Signal>() <= 32, "a signal's node fits 40 bytes"
 /// A message that carries more than most.
 pub(crate) struct TracedMessage {
     pub(crate) message: Message,
-    pub(crate) from: Pid,
+    pub(crate) from: Peer,
     /// A sequential trace token.
     pub(crate) token: Option<Token>,
     /// As in [`Signal::Message`].
     pub(crate) number: u32,
     /// The alias it is sent to, and whether it goes before others.
     pub(crate) alias: ByAlias,
+}
+
+impl TracedMessage {
+    /// Where it comes from, in the order of the run.
+    pub(super) fn source(&self) -> Source {
+        let from = self.from.pid().unwrap_or(SYSTEM);
+        Source::of(Sender::Process, from, self.number)
+    }
 }
 
 /// An exit signal.
@@ -320,7 +328,7 @@ impl Signal {
             },
             token => Signal::Traced(Box::new(TracedMessage {
                 message,
-                from,
+                from: from.into(),
                 token,
                 number,
                 alias: None,

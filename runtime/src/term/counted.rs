@@ -403,6 +403,11 @@ pub(crate) fn node_name() -> Atom {
     this_node().0
 }
 
+/// Has this node a name, by which others know it?
+pub(crate) fn is_alive() -> bool {
+    node_name() != am::nonode_at_nohost
+}
+
 /// Gives this node a name, or with `nonode@nohost` and 0 takes it away. Pids, ports and references that it made before
 /// belong to it under any name.
 pub(crate) fn set_this_node(name: Atom, creation: u32) {

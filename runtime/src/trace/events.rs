@@ -6,7 +6,7 @@ use super::record;
 use super::spec;
 use super::tracer::{Event, Report, TracerId};
 pub(crate) use crate::process::event::Collection;
-use crate::process::{self, Dirty, ProcShared, Process, SYSTEM};
+use crate::process::{self, Dirty, Peer, ProcShared, Process, SYSTEM};
 use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, View, am};
 
@@ -66,17 +66,18 @@ pub(crate) fn sent<'p>(p: &'p Process, to: Term<'p>, message: Term<'p>) {
 
 /// `message` from `from` gets into the message queue of `p`.
 #[cold]
-pub(crate) fn received<'p>(p: &'p Process, from: Pid, message: Term<'p>) {
+pub(crate) fn received<'p>(p: &'p Process, from: Peer, message: Term<'p>) {
     let me = p.pid().term();
     for r in p.shared().tracee.asked(me, Event::Receive, flags::RECEIVE) {
         let pattern = r.session.receive.read().clone();
         if !pattern.on {
             continue;
         }
-        let (node, sender) = if from == SYSTEM {
+        let (node, sender) = if from == SYSTEM.into() {
             (am::system.term(), am::undefined.term())
         } else {
-            (node_name().term(), from.term())
+            let node = from.node_of().map_or_else(node_name, |(name, _)| name);
+            (node.term(), from.term(p))
         };
         let args = [node, sender, message];
         let matched = spec::run(pattern.spec.as_deref(), p, &r.session, &args);
@@ -95,7 +96,7 @@ pub(crate) fn received<'p>(p: &'p Process, from: Pid, message: Term<'p>) {
 /// The receive that `p` is in has timed out.
 #[cold]
 pub(crate) fn timed_out(p: &Process) {
-    received(p, SYSTEM, am::timeout.term());
+    received(p, SYSTEM.into(), am::timeout.term());
 }
 
 /// `p` has made `child`, which does not run yet, linked to it or not.

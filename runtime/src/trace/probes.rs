@@ -11,7 +11,7 @@ use crate::heap::{Heap, Message};
 use crate::process::dirty::DirtyTicks;
 use crate::process::order::{access, explore};
 use crate::process::probe::Probes;
-use crate::process::{Dirty, ProcShared, Process, order};
+use crate::process::{Dirty, Peer, ProcShared, Process, order};
 use crate::term::{Atom, Pid, Term, am};
 
 /// Tracing, as processes see it.
@@ -24,7 +24,7 @@ impl Probes for Tracing {
     fn sent<'p>(&self, p: &'p Process, to: Term<'p>, message: Term<'p>) {
         events::sent(p, to, message);
     }
-    fn received<'p>(&self, p: &'p Process, from: Pid, message: Term<'p>) {
+    fn received<'p>(&self, p: &'p Process, from: Peer, message: Term<'p>) {
         events::received(p, from, message);
     }
     fn timed_out(&self, p: &Process) {

@@ -15,7 +15,7 @@ use super::record::{self, Passed, Passes};
 use super::tracer::{Event, Report, TracerId, Verdict};
 use crate::heap::{Heap, Message};
 pub(crate) use crate::process::seq_token::{Mark, Seq, Token};
-use crate::process::{ProcShared, Process};
+use crate::process::{Peer, ProcShared, Process};
 use crate::term::{Atom, Pid, Term, am, compare};
 
 /// The flags of a token: which transfers of information are traced, and with which time stamps.
@@ -114,13 +114,7 @@ pub(crate) fn token_term<'h>(p: &Process, heap: &'h Heap) -> Term<'h> {
     let Some(token) = token(p) else {
         return Term::NIL;
     };
-    heap.tuple(&[
-        Term::small(i64::from(token.flags)),
-        heap.copy_in(token.label.term()),
-        counter_term(token.serial),
-        token.from.term(),
-        counter_term(token.last),
-    ])
+    token.term(heap)
 }
 
 /// The bit of a flag.
@@ -146,7 +140,7 @@ impl Seq {
             label: Arc::new(Message::copy_of(Term::small(0))),
             serial: 0,
             last: self.last,
-            from: me,
+            from: me.into(),
             age: self.age,
         })
     }
@@ -248,7 +242,7 @@ fn passed(p: &Process) -> Option<Token> {
         let token = seq.token.as_mut()?;
         if counts {
             seq.clock = seq.clock.wrapping_add(1) & COUNTER;
-            token.from = me;
+            token.from = me.into();
             (token.serial, token.last) = (seq.clock, seq.last);
         }
         Some(token.clone())
@@ -256,6 +250,32 @@ fn passed(p: &Process) -> Option<Token> {
 }
 
 impl Token {
+    /// The token, as programs and other nodes see it.
+    pub(crate) fn term<'h>(&self, heap: &'h Heap) -> Term<'h> {
+        heap.tuple(&[
+            Term::small(i64::from(self.flags)),
+            heap.copy_in(self.label.term()),
+            counter_term(self.serial),
+            self.from.term(heap),
+            counter_term(self.last),
+        ])
+    }
+
+    /// The token that another node has sent. `None` where it is none.
+    pub(crate) fn of_term(term: Term<'_>) -> Option<Token> {
+        let &[flags, label, serial, from, last] = term.as_tuple()?.elements() else {
+            return None;
+        };
+        Some(Token {
+            flags: u32::try_from(flags.as_small()?).ok()?,
+            label: Arc::new(Message::copy_of(label)),
+            serial: counter_of(serial.as_small()?),
+            last: counter_of(last.as_small()?),
+            from: Peer::process_of(from)?,
+            age: age(),
+        })
+    }
+
     /// Tells the system tracer and the recorder of a transfer of `message` to `receiver`, if the token asks for
     /// that. `of` is the process that it happens to.
     fn tell(&self, kind: u32, of: &ProcShared, receiver: Term<'_>, message: Term<'_>) {
@@ -283,7 +303,7 @@ impl Token {
         };
         let heap = Heap::detached();
         let serial = heap.tuple(&[counter_term(self.last), counter_term(self.serial)]);
-        let from = self.from.term();
+        let from = self.from.term(&heap);
         let info = Message::of_tuple(&[kind.term(), serial, from, receiver, message]);
         let timestamp = self.flags >> bits::TIMESTAMP_SHIFT;
         let report = Report::new(Event::SeqTrace, info.term());

@@ -4,7 +4,8 @@ use beamline_formats::ring::{Event as RingEvent, Id, Kind, Name, NameId};
 
 use super::{Recorder, id_of};
 use crate::loader::module::Mfa;
-use crate::term::{Atom, Pid, Term, View};
+use crate::process::Peer;
+use crate::term::{Atom, Term, View};
 use crate::trace::system_event::{Long, SystemEvent};
 use crate::trace::tracer::{Event, Report};
 
@@ -21,7 +22,7 @@ pub(in crate::trace) struct Passed<'t> {
     pub(in crate::trace) label: Term<'t>,
     /// The serial its sender got last, and its own.
     pub(in crate::trace) serial: (u64, u64),
-    pub(in crate::trace) from: Pid,
+    pub(in crate::trace) from: Peer,
     pub(in crate::trace) to: Term<'t>,
     pub(in crate::trace) message: Term<'t>,
 }
@@ -108,7 +109,7 @@ impl Recorder {
     pub(super) fn passed(&self, passed: &Passed<'_>) {
         let (label, text) = (self.label(passed.label), text_of(passed.message));
         let ((last, serial), text) = (passed.serial, text.as_str());
-        let from = id_of(passed.from);
+        let from = passed.from.pid().map_or(Id::None, id_of);
         let to = self.id(passed.to);
         let (subject, ring_event) = match passed.how {
             Passes::Sent => (

@@ -21,24 +21,29 @@ impl Tcp {
         }
     }
 
-    /// Gives a packet to the connection. What that has to answer is sent once the packet has been looked at.
-    pub(super) fn receive_packet(
+    /// Gives a packet of this length to the connection. What that has to answer is sent once the packet has been looked at.
+    pub(super) fn deliver_packet(
         &mut self,
         port: &mut Context<'_>,
         Connection { entry, number }: &Connection,
-        packet: &[u8],
+        length: usize,
     ) -> Result<(), Over> {
         // Answers are not sent by those who make them: they would wait for this port's lock, which is held here.
         let serves = entry.begin_to_serve(*number);
+        let taken = self.input.take(length, self.inet.settings.packet);
+        let packet = &taken.bytes[taken.body];
         let done = dist::receive(entry, *number, packet);
-        if serves {
-            self.send_packets(port);
-        }
         if done.is_err() {
             logger::log_system_error(&format!(
                 "Got invalid data on distribution channel from {}, offending packet is: {packet:?}\n",
                 entry.name.name(),
             ));
+        }
+        self.input.finish();
+        if serves {
+            self.send_packets(port);
+        }
+        if done.is_err() {
             self.tell_closed(port);
             self.exit(port, End::Normal);
             return Err(Over);

@@ -14,15 +14,15 @@ use crate::term::{Term, am};
 use crate::value::packet::{Line, Packet, Type};
 
 /// A packet: all bytes of the buffer, or some of them.
-struct Taken<'a> {
-    bytes: Cow<'a, [u8]>,
+pub(super) struct Taken<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
     /// What of it its receiver gets.
-    body: Range<usize>,
+    pub(super) body: Range<usize>,
 }
 
 impl Input {
     /// The first `length` bytes that count. A packet that fills most of the buffer takes it over.
-    fn take(&mut self, length: usize, kind: Type) -> Taken<'_> {
+    pub(super) fn take(&mut self, length: usize, kind: Type) -> Taken<'_> {
         let (start, end) = (self.start, self.start + length);
         let body = kind.body(&self.bytes[start..end]);
         let fills = length >= self.bytes.capacity() - self.bytes.capacity() / 4;
@@ -41,7 +41,7 @@ impl Input {
     }
 
     /// Nothing is left of the packet that was delivered.
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.missing = 0;
         if self.start == self.bytes.len() {
             self.clear();
@@ -110,10 +110,7 @@ impl Tcp {
     /// Sends a packet to the process that is to get it.
     fn deliver_one(&mut self, port: &mut Context<'_>, length: usize) -> Result<(), Over> {
         if let Some(connection) = port.state.connection.clone() {
-            let packet = self.input.take(length, self.inet.settings.packet);
-            let bytes = packet.bytes[packet.body].to_vec();
-            self.input.finish();
-            return self.receive_packet(port, &connection, &bytes);
+            return self.deliver_packet(port, &connection, length);
         }
         let settings = &self.inet.settings;
         let is_active = settings.is_active();

@@ -38,7 +38,7 @@ use super::{FOLLOWED, Source, Step, explore, turns};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::probe::probes;
-use crate::process::signal::{ANSWER, ExitSignal as Exit, OUTSIDE, Sender};
+use crate::process::signal::{ANSWER, ExitSignal as Exit, OUTSIDE};
 use crate::process::{Control, Exiting, Process, Signal, exists, order};
 use crate::sys::halt;
 use crate::sys::stderr::complain;
@@ -493,7 +493,7 @@ impl Process {
                 number,
                 ..
             } => Some(Source::of(*sender, *from, *number)),
-            Signal::Traced(traced) => Some(Source::of(Sender::Process, traced.from, traced.number)),
+            Signal::Traced(traced) => Some(traced.source()),
             Signal::AliasMessage { .. } => Some(Source::NOTICE),
             Signal::Exit(exit) if exit.traps == Some(false) => None,
             Signal::Exit(exit) => Some(Source::exit_of(exit.from.pid(), exit.is_gone)),
