@@ -5,6 +5,7 @@ mod place;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use place::{Place, WORK};
 
@@ -96,6 +97,10 @@ fn a_line_is_answered_while_all_schedulers_are_busy() {
         let mut to = child.stdin.take().expect("a pipe");
         let mut from = BufReader::new(child.stdout.take().expect("a pipe"));
         for n in 0..20 {
+            if n % 4 == 0 {
+                // As long as it takes until nobody looks for lines but the thread that waits for the next one.
+                std::thread::sleep(Duration::from_millis(25));
+            }
             let (line, mut said) = (format!("{n}\n"), String::new());
             to.write_all(line.as_bytes()).expect("it reads");
             from.read_line(&mut said).expect("it answers");

@@ -146,9 +146,8 @@ impl Scheduler {
                 reds = 0;
                 self.look_at_clock();
             }
-            if unseen_reds >= LOOK_REDS {
+            if unseen_reds >= LOOK_REDS && poll::look_between_slices() {
                 unseen_reds = 0;
-                poll::look_between_slices();
             }
             if poll::is_due() {
                 poll::take_ready();

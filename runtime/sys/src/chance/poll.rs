@@ -7,13 +7,13 @@
 //!
 //! A scheduler that has nothing to run waits in epoll, one at a time ([`turn`]). It queues the watches that are due and
 //! calls them, and wakes others where there are several. So what ports do runs where processes run. While no scheduler
-//! waits, each that runs processes looks every now and then. In a virtual run nobody waits: the only scheduler looks when it
-//! has nothing to run.
+//! waits, each that runs processes looks every now and then, until the thread `poll` sees that nothing comes and waits for
+//! the next event in their place. In a virtual run nobody waits: the only scheduler looks when it has nothing to run.
 //!
 //! Whoever wakes the scheduler that waits here writes to an eventfd, which is in the epoll, too ([`interrupt`]). The event
-//! stays until it is taken back, and only the scheduler that has the turn takes it back, before it gives the turn on. So no
-//! other that looks takes away what the waiting one is to be woken by, and what was meant for an earlier one wakes the next
-//! for nothing, at most once.
+//! stays until it is taken back, and only whoever has the turn takes it back, before it gives the turn on. So no other that
+//! looks takes away what the waiting one is to be woken by, and what was meant for an earlier one wakes the next, or ends a
+//! watch of the thread, for nothing, at most once.
 //!
 //! What epoll refuses (a regular file, `/dev/null`, a number that is closed) is due at once: a read or write of it does
 //! not wait. A descriptor that is closed while it is watched becomes due no more, as in ERTS, or once for nothing where
@@ -42,7 +42,7 @@ use std::time::Duration;
 use beamline_settings::chance::Chance;
 use parking_lot::Mutex;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
@@ -138,8 +138,9 @@ const BATCH: usize = 64;
 /// What an event of [`Poller::interrupts`] carries: no descriptor has this number.
 const INTERRUPT: u64 = u64::MAX;
 
-/// How often the thread looks whether the turn is neglected.
-const GLANCES: Duration = Duration::from_millis(5);
+/// How often the thread looks whether somebody waits for events, or takes some. A scheduler that makes a native call may
+/// hold up events of others for two of them.
+const GLANCES: Duration = Duration::from_millis(2);
 
 impl Table {
     fn row(&mut self, fd: RawFd) -> &mut Row {
@@ -341,17 +342,55 @@ impl Poller {
         (taken, interrupts > 0)
     }
 
-    /// Queues what is due now.
-    fn look(&self) {
-        while self.wait(Some(Duration::ZERO)).0 == BATCH {}
+    /// Queues what is due now; whether there were events.
+    fn look(&self) -> bool {
+        let mut has_taken = false;
+        loop {
+            let (taken, is_interrupt) = self.wait(Some(Duration::ZERO));
+            // An interrupt is no event that would come again soon.
+            has_taken |= taken > usize::from(is_interrupt);
+            if taken < BATCH {
+                return has_taken;
+            }
+        }
+    }
+
+    /// As [`Poller::look`], unless somebody waits for events; whether it has looked.
+    fn look_unless_waited(&self) -> bool {
+        let looks = !self.turn.is_waited();
+        if looks && self.look() {
+            self.turn.note_events();
+        }
+        looks
+    }
+
+    /// Waits until there is an event or an interrupt, for the schedulers that run processes, and has one of them take it.
+    fn keep_watch(&self) {
+        let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+        // An error, as of a signal that came, ends the watch for nothing.
+        let _ = rustix::event::poll(&mut fds, None);
+        self.turn.end_watch();
+        let Some(waiting) = self.take_turn() else {
+            // A scheduler that waits has seen it, too.
+            return;
+        };
+        // An interrupt for one that waits no more would end each watch at once, and all would look for nothing.
+        self.take_interrupts_back();
+        // Before the wake-up: whom it wakes takes the turn, also one that has not got it just now and sleeps.
+        drop(waiting);
+        wake();
+    }
+
+    fn take_interrupts_back(&self) {
+        // They are a count, which is taken back whole.
+        let _ = rustix::io::read(&self.interrupts, &mut [0; 8]);
     }
 
     /// Waits until something is due, an interrupt comes, or `timeout` has passed. Only whoever has the turn may.
     fn wait_in_turn(&self, timeout: Option<Duration>) {
         let (_, is_interrupted) = self.wait(timeout);
         if is_interrupted {
-            // It has a count, which is taken back whole.
-            let _ = rustix::io::read(&self.interrupts, &mut [0; 8]);
+            self.take_interrupts_back();
         }
     }
 
@@ -434,17 +473,17 @@ pub fn look_before_sleep() {
     let Some(poller) = POLLER.get().filter(|_| !is_by_scheduler()) else {
         return;
     };
-    if poller.table.lock().others != 0 && poller.turn.may_look() {
+    if poller.table.lock().others != 0 && !poller.turn.is_taken() {
         poller.look();
     }
 }
 
-/// Queues what is ready, for a scheduler that goes on running processes, unless another one waits for it.
-pub fn look_between_slices() {
+/// Queues what is ready, for a scheduler that goes on running processes; `false` where another thread waits for it. The
+/// scheduler asks again then: that takes no system call, and when the other has seen something, this one looks at once.
+#[inline]
+pub fn look_between_slices() -> bool {
     let poller = POLLER.get().filter(|_| !is_by_scheduler());
-    if let Some(poller) = poller.filter(|poller| poller.turn.may_look()) {
-        poller.look();
-    }
+    poller.is_some_and(Poller::look_unless_waited)
 }
 
 /// The turn to wait for descriptors, until it is dropped.
@@ -558,8 +597,8 @@ fn poller() -> &'static Poller {
 fn glance_for_ever(poller: &Poller) {
     let mut seen = None;
     loop {
-        if poller.turn.is_neglected(&mut seen) {
-            wake();
+        if poller.turn.begins_watch(&mut seen) {
+            poller.keep_watch();
         }
         std::thread::sleep(GLANCES);
     }

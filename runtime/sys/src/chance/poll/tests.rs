@@ -243,9 +243,53 @@ fn who_does_not_get_the_turn_does_not_give_it_back() {
     let poller = Poller::new();
     let first = poller.take_turn();
     assert!(first.is_some() && poller.take_turn().is_none());
-    assert!(poller.take_turn().is_none() && !poller.turn.may_look());
+    assert!(poller.take_turn().is_none() && poller.turn.is_taken());
     drop(first);
     assert!(poller.take_turn().is_some());
+}
+
+#[test]
+fn nobody_looks_during_a_watch_and_all_do_after_it() {
+    let (test, (read, write)) = (Test::new(), pipe());
+    let (poller, mut seen) = (Arc::clone(&test.poller), None);
+    test.watch(&read, Interest::Read, 1);
+    assert!(!poller.turn.begins_watch(&mut seen));
+    // A look that finds nothing puts no watch off.
+    assert!(poller.look_unless_waited());
+    assert!(poller.turn.begins_watch(&mut seen));
+    let watch = std::thread::spawn(move || poller.keep_watch());
+    assert!(!test.poller.look_unless_waited());
+    put(&write);
+    watch.join().expect("the event ends the watch");
+    assert!(!test.poller.is_due(), "the watch takes no event");
+    seen = Some(test.poller.turn.word());
+    assert!(test.poller.look_unless_waited() && test.poller.is_due());
+    assert!(!test.poller.turn.begins_watch(&mut seen), "more may come");
+    test.calls(&[1]);
+}
+
+#[test]
+fn an_interrupt_for_nobody_ends_one_watch() {
+    let poller = Poller::new();
+    let mut seen = None;
+    poller.interrupt();
+    assert!(!poller.turn.begins_watch(&mut seen) && poller.look_unless_waited());
+    assert!(poller.turn.begins_watch(&mut seen), "it is no event");
+    poller.keep_watch();
+    assert_eq!(poller.wait(Some(Duration::ZERO)), (0, false));
+    assert!(poller.take_turn().is_some());
+}
+
+#[test]
+fn a_watch_takes_no_interrupt_of_one_that_waits() {
+    let poller = Arc::new(Poller::new());
+    let mut seen = None;
+    assert!(!poller.turn.begins_watch(&mut seen) && poller.turn.begins_watch(&mut seen));
+    let waiting = poller.take_turn().expect("a watch takes no turn");
+    poller.interrupt();
+    poller.keep_watch();
+    // It ends at once.
+    waiting.wait(None);
 }
 
 #[test]
