@@ -3,8 +3,9 @@
 mod place;
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use place::{Place, WORK};
 
@@ -19,6 +20,11 @@ const PROGRAMS: &str = "_ = open_port({spawn, \"cat\"}, []), \
                       [receive {P, {data, <<N:32>>}} -> P end || P <- Ports] end, \
     [Ports = Round(N) || N <- lists:seq(1, 20)], \
     io:format(\"~p ports~n\", [length(Ports)]), halt().";
+
+/// Says back each line, while every scheduler has a process that never ends.
+const BUSY: &str = "Loop = fun Loop() -> Loop() end, \
+    [spawn(Loop) || _ <- lists:seq(1, erlang:system_info(schedulers))], \
+    Echo = fun E() -> case io:get_line(\"\") of eof -> halt(); Line -> io:put_chars(Line), E() end end, Echo().";
 
 /// As a program runs, and as it is profiled deterministically.
 const VERBS: [&[&str]; 2] = [&["run"], &["profile", "--deterministic"]];
@@ -70,5 +76,37 @@ fn many_programs_are_heard() {
     for verb in VERBS {
         let mut programs = command(&place, verb, PROGRAMS);
         assert!(prints(&mut programs, "50 ports", &[]), "{verb:?}");
+    }
+}
+
+#[test]
+fn a_line_is_answered_while_all_schedulers_are_busy() {
+    let Some(place) = Place::new(WORK) else {
+        return;
+    };
+    for schedulers in ["1", "2"] {
+        let erl = [
+            "run", "--", "erl", "+S", schedulers, "-noshell", "-eval", BUSY,
+        ];
+        let mut busy = place.beamline(&erl);
+        let mut child = busy
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut to = child.stdin.take().expect("a pipe");
+        let mut from = BufReader::new(child.stdout.take().expect("a pipe"));
+        for n in 0..20 {
+            if n % 4 == 0 {
+                // As long as it takes until nobody looks for lines but the thread that waits for the next one.
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            let (line, mut said) = (format!("{n}\n"), String::new());
+            to.write_all(line.as_bytes()).expect("it reads");
+            from.read_line(&mut said).expect("it answers");
+            assert_eq!(said, line);
+        }
+        drop(to);
+        assert!(child.wait().expect("it ends").success());
     }
 }

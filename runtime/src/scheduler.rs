@@ -73,6 +73,8 @@ const LOOK_OUTSIDE: Duration = Duration::from_millis(1);
 
 /// Reductions between looks at the clock while there is work. Source: `ERTS_CHECK_TIME_REDS`.
 const CLOCK_REDS: i64 = CONTEXT_REDS;
+/// Reductions between looks at descriptors while there is work. Source: `input_reductions` in `erl_process.c`.
+const LOOK_REDS: i64 = 2 * CONTEXT_REDS;
 /// What the shortest time slice counts for: it costs time that no reduction tells of.
 const LEAST_TURN_REDS: i64 = CLOCK_REDS / 16;
 
@@ -132,7 +134,8 @@ impl Scheduler {
     fn run(&self, is_over: impl Fn() -> bool) {
         let Scheduler { id, machine, .. } = *self;
         let mut registers: Box<[RawTerm]> = vec![RawTerm::NONE; X_REGISTERS].into();
-        let mut reds = 0;
+        // Since it looked at the clock, and at descriptors. One that often has nothing to run, but never sleeps, looks too.
+        let (mut reds, mut unseen_reds) = (0, 0);
         while !is_over() {
             machine.progress.quiescent(id);
             machine.progress.poll();
@@ -142,6 +145,9 @@ impl Scheduler {
             if reds >= CLOCK_REDS {
                 reds = 0;
                 self.look_at_clock();
+            }
+            if unseen_reds >= LOOK_REDS && poll::look_between_slices() {
+                unseen_reds = 0;
             }
             if poll::is_due() {
                 poll::take_ready();
@@ -156,6 +162,7 @@ impl Scheduler {
                 self.pin();
                 let used = self.run_process(process, registers.as_mut_ptr());
                 reds += used.max(LEAST_TURN_REDS);
+                unseen_reds += used.max(LEAST_TURN_REDS);
             } else {
                 reds = 0;
                 self.unpin();
@@ -208,6 +215,10 @@ impl Scheduler {
     fn suspend(&self) {
         self.unpin();
         self.queues.give_away(self.id);
+        if poll::is_due() {
+            // It has looked, and others are to call what it found.
+            wake_one();
+        }
         sysprof::scheduler(self.id, false);
         self.machine.progress.inactive(self.id);
         self.machine.online.suspended.fetch_add(1, Ordering::AcqRel);
@@ -272,11 +283,16 @@ impl Scheduler {
             u64::MAX => None,
             next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
         };
-        if self.has_handed_over.take() {
-            self.machine.parking.look_and_sleep(self.id, timeout);
-        } else {
-            self.machine.parking.sleep(self.id, timeout);
-        }
+        let (has_handed_over, parking) = (self.has_handed_over.take(), &self.machine.parking);
+        // The turn is given back when this scheduler is no longer announced as idle: who wakes it finds it waiting.
+        let waiting = poll::take_turn();
+        match &waiting {
+            Some(waiting) => {
+                parking.sleep_outside(self.id, has_handed_over, || waiting.wait(timeout))
+            }
+            None if has_handed_over => parking.look_and_sleep(self.id, timeout),
+            None => parking.sleep(self.id, timeout),
+        };
     }
 
     /// Nothing can run: what is ready outside is taken in; else time jumps to the next timer, unless a program

@@ -23,10 +23,13 @@ use beamline_runtime_base::sync::{
     AtomicU32, AtomicU64, Condvar, Mutex, Ordering, lock, spin_loop, wait, wait_timeout,
 };
 use beamline_runtime_sys::chance::clock::outside_now;
+use beamline_runtime_sys::chance::poll;
 
 const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
 const NOTIFIED: u32 = 2;
+/// The thread waits for descriptors, and an interrupt of that wakes it.
+const OUTSIDE: u32 = 3;
 
 /// Looks at the token before a thread sleeps: some 1 µs, less than a sleep and a wake-up cost.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
@@ -158,13 +161,39 @@ impl Parker {
         }
     }
 
+    /// Has the thread wait somewhere else, by `wait`, unless the token is there; takes the token.
+    ///
+    /// The token is left before the wait is said to be: then it is seen here, and nobody waits. Or it is left after that:
+    /// then its giver interrupts the wait, and an interrupt lasts until a wait has seen it, also one that begins later. Where
+    /// the wait has ended by itself meanwhile, the next one ends at once, for nothing.
+    fn park_outside(&self, wait: impl FnOnce()) -> Woken {
+        let goes =
+            self.token
+                .compare_exchange(EMPTY, OUTSIDE, Ordering::Relaxed, Ordering::Relaxed);
+        if goes.is_ok() {
+            wait();
+        }
+        match self.token.swap(EMPTY, Ordering::Acquire) {
+            NOTIFIED => Woken::Notified,
+            _ => Woken::TimedOut,
+        }
+    }
+
     /// Leaves the token and wakes the thread that sleeps, if one does.
     #[inline]
     pub fn unpark(&self) {
-        if self.token.swap(NOTIFIED, Ordering::Release) == PARKED {
-            // The sleeper holds the lock between PARKED and its wait: not before it waits.
-            drop(lock(&self.lock));
-            self.wake.notify_one();
+        self.unpark_by(poll::interrupt);
+    }
+
+    fn unpark_by(&self, interrupt: impl FnOnce()) {
+        match self.token.swap(NOTIFIED, Ordering::Release) {
+            PARKED => {
+                // The sleeper holds the lock between PARKED and its wait: not before it waits.
+                drop(lock(&self.lock));
+                self.wake.notify_one();
+            }
+            OUTSIDE => interrupt(),
+            _ => {}
         }
     }
 }
@@ -231,6 +260,24 @@ impl Parking {
         let woken = match look(|| parker.take_token()) {
             true => Woken::Notified,
             false => parker.park(timeout),
+        };
+        self.end_sleep(id, woken)
+    }
+
+    /// As [`Parking::sleep`], for a scheduler that waits for descriptors meanwhile, by `wait`. It waits for what comes from
+    /// outside, and looks for a token no longer than a sleep and a wake-up cost, or as long as a call takes that it `has_handed_over`.
+    pub fn sleep_outside(&self, id: usize, has_handed_over: bool, wait: impl FnOnce()) -> Woken {
+        let parker = &self.parkers[id];
+        let is_there = match has_handed_over {
+            true => look(|| parker.take_token()),
+            false => (0..SPINS).any(|_| {
+                spin_loop();
+                parker.take_token()
+            }),
+        };
+        let woken = match is_there {
+            true => Woken::Notified,
+            false => parker.park_outside(wait),
         };
         self.end_sleep(id, woken)
     }
@@ -408,6 +455,65 @@ mod loom_tests {
             };
             // Loom fails the model if this never returns.
             assert_eq!(parker.park(None), Woken::Notified);
+            waker.join().unwrap();
+        });
+    }
+
+    /// What interrupts a wait for descriptors: it lasts until a wait has seen it.
+    #[derive(Default)]
+    struct Outside(Mutex<bool>, Condvar);
+
+    impl Outside {
+        fn wait(&self) {
+            let mut is_interrupted = lock(&self.0);
+            while !*is_interrupted {
+                is_interrupted = wait(&self.1, is_interrupted);
+            }
+            *is_interrupted = false;
+        }
+
+        fn interrupt(&self) {
+            *lock(&self.0) = true;
+            self.1.notify_one();
+        }
+    }
+
+    #[test]
+    fn loom_no_unpark_of_one_that_waits_outside_is_lost() {
+        loom::model(|| {
+            let shared = Arc::new((Parker::new(), Outside::default()));
+            let waker = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    shared.0.unpark_by(|| shared.1.interrupt());
+                })
+            };
+            // Nothing comes from outside: only the waker ends this.
+            let woken = shared.0.park_outside(|| shared.1.wait());
+            assert_eq!(woken, Woken::Notified);
+            waker.join().unwrap();
+        });
+    }
+
+    /// The first waits outside until a byte comes, which takes the token of a waker or leaves its interrupt for the second,
+    /// who waits by another parker: it is woken by its own waker all the same.
+    #[test]
+    fn loom_an_interrupt_of_an_earlier_wait_takes_none_of_the_next() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let shared = Arc::new(([Parker::new(), Parker::new()], Outside::default()));
+            let waker = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    for parker in &shared.0 {
+                        parker.unpark_by(|| shared.1.interrupt());
+                    }
+                })
+            };
+            // Its wait ends by itself.
+            shared.0[0].park_outside(|| ());
+            while shared.0[1].park_outside(|| shared.1.wait()) != Woken::Notified {}
             waker.join().unwrap();
         });
     }

@@ -5,9 +5,15 @@
 //! of those that the row's watches wait for. An event costs the same however many descriptors are watched, and nothing
 //! is allocated for it.
 //!
-//! One thread waits. It queues the watches that are due and wakes a scheduler, which calls them. So what ports do runs
-//! where processes run, and in several schedulers at once if they have nothing else to do. In a virtual run no thread
-//! waits: the only scheduler looks when it has nothing to run.
+//! A scheduler that has nothing to run waits in epoll, one at a time ([`turn`]). It queues the watches that are due and
+//! calls them, and wakes others where there are several. So what ports do runs where processes run. While no scheduler
+//! waits, each that runs processes looks every now and then, until the thread `poll` sees that nothing comes and waits for
+//! the next event in their place. In a virtual run nobody waits: the only scheduler looks when it has nothing to run.
+//!
+//! Whoever wakes the scheduler that waits here writes to an eventfd, which is in the epoll, too ([`interrupt`]). The event
+//! stays until it is taken back, and only whoever has the turn takes it back, before it gives the turn on. So no other that
+//! looks takes away what the waiting one is to be woken by, and what was meant for an earlier one wakes the next, or ends a
+//! watch of the thread, for nothing, at most once.
 //!
 //! What epoll refuses (a regular file, `/dev/null`, a number that is closed) is due at once: a read or write of it does
 //! not wait. A descriptor that is closed while it is watched becomes due no more, as in ERTS, or once for nothing where
@@ -19,22 +25,31 @@
 //!
 //! Invariant W1: a watched number may name a closed descriptor, or a newer one: its watch is then called once for
 //! nothing, or not at all, which its owner sees when it uses the descriptor it owns.
+//!
+//! Invariant W2: an [`Event`] is laid out as the kernel's `struct epoll_event`.
 #![expect(unsafe_code, reason = "descriptors are waited for by number")]
 
+#[cfg(test)]
+mod tests;
+mod turn;
+
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
+use std::time::Duration;
 
 use beamline_settings::chance::Chance;
 use parking_lot::Mutex;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
 use super::form;
+use turn::Turn;
+
+const _: () = assert!(size_of::<Event>() == size_of::<libc::epoll_event>());
 
 /// The readiness that a watch waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +122,9 @@ struct Table {
 
 struct Poller {
     epoll: OwnedFd,
+    /// Ends the wait of whoever has the turn.
+    interrupts: OwnedFd,
+    turn: Turn,
     table: Mutex<Table>,
     /// Length of [`Table::due`], for those who look without its lock.
     due: AtomicUsize,
@@ -116,6 +134,13 @@ const STDIN: RawFd = 0;
 
 /// Events taken from the kernel at once.
 const BATCH: usize = 64;
+
+/// What an event of [`Poller::interrupts`] carries: no descriptor has this number.
+const INTERRUPT: u64 = u64::MAX;
+
+/// How often the thread looks whether somebody waits for events, or takes some. A scheduler that makes a native call may
+/// hold up events of others for two of them.
+const GLANCES: Duration = Duration::from_millis(2);
 
 impl Table {
     fn row(&mut self, fd: RawFd) -> &mut Row {
@@ -191,8 +216,15 @@ impl Table {
 
 impl Poller {
     fn new() -> Poller {
+        let epoll = epoll::create(CreateFlags::CLOEXEC).expect("a descriptor is free");
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let interrupts = eventfd(0, flags).expect("a descriptor is free");
+        let data = EventData::new_u64(INTERRUPT);
+        epoll::add(&epoll, &interrupts, data, EventFlags::IN).expect("an eventfd is watched");
         Poller {
-            epoll: epoll::create(CreateFlags::CLOEXEC).expect("a descriptor is free"),
+            epoll,
+            interrupts,
+            turn: Turn::default(),
             table: Mutex::default(),
             due: AtomicUsize::new(0),
         }
@@ -244,26 +276,132 @@ impl Poller {
         removed.is_some()
     }
 
-    /// Waits for events and queues what is due for them; how many there were.
-    fn wait(&self, timeout: Option<&Timespec>) -> usize {
-        let mut space = [const { MaybeUninit::<Event>::uninit() }; BATCH];
-        let Ok((events, _)) = epoll::wait(&self.epoll, &mut space[..], timeout) else {
-            // A signal came.
-            return 0;
-        };
-        self.with(|table| {
-            for event in &*events {
-                table.take_event(&self.epoll, *event);
+    /// Takes events, and waits for the first until `timeout`; how many there were.
+    fn take_events(&self, events: &mut [Event; BATCH], timeout: Option<Duration>) -> usize {
+        let taken = match timeout {
+            Some(timeout) if !timeout.is_zero() => self.wait_exactly(events, timeout),
+            _ => {
+                let at_once = timeout.map(|_| Timespec::default());
+                epoll::wait(&self.epoll, &mut events[..], at_once.as_ref())
             }
-            table.due.make_contiguous().sort_unstable();
-        });
-        events.len()
+        };
+        // A signal came, or there are some.
+        taken.unwrap_or(0)
     }
 
-    /// Queues what is due now.
-    fn look(&self) {
-        let at_once = Timespec::default();
-        while self.wait(Some(&at_once)) == BATCH {}
+    /// As [`epoll::wait`], to the nanosecond. That rounds up to milliseconds, and a timer would be late. So it is where
+    /// the kernel is older than Linux 5.11.
+    fn wait_exactly(&self, events: &mut [Event; BATCH], timeout: Duration) -> Result<usize, Errno> {
+        let longest = Timespec {
+            tv_sec: i64::MAX,
+            tv_nsec: 0,
+        };
+        let timeout = Timespec::try_from(timeout).unwrap_or(longest);
+        // SAFETY: W2: the kernel writes up to `BATCH` events, and reads a time.
+        let taken = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                events.as_mut_ptr(),
+                BATCH,
+                &raw const timeout,
+                std::ptr::null::<libc::sigset_t>(),
+                0_usize,
+            )
+        };
+        match usize::try_from(taken) {
+            Ok(taken) => Ok(taken),
+            Err(_)
+                if Errno::from_io_error(&std::io::Error::last_os_error()) == Some(Errno::NOSYS) =>
+            {
+                epoll::wait(&self.epoll, &mut events[..], Some(&timeout))
+            }
+            Err(_) => Err(Errno::INTR),
+        }
+    }
+
+    /// Waits for events and queues what is due for them; how many there were, and whether one was an interrupt.
+    fn wait(&self, timeout: Option<Duration>) -> (usize, bool) {
+        let none = Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
+        let mut space = [none; BATCH];
+        let taken = self.take_events(&mut space, timeout);
+        let events = &space[..taken];
+        let is_interrupt = |event: &&Event| event.data.u64() == INTERRUPT;
+        let interrupts = events.iter().filter(is_interrupt).count();
+        if taken > interrupts {
+            self.with(|table| {
+                for event in events.iter().filter(|event| !is_interrupt(event)) {
+                    table.take_event(&self.epoll, *event);
+                }
+                table.due.make_contiguous().sort_unstable();
+            });
+        }
+        (taken, interrupts > 0)
+    }
+
+    /// Queues what is due now; whether there were events.
+    fn look(&self) -> bool {
+        let mut has_taken = false;
+        loop {
+            let (taken, is_interrupt) = self.wait(Some(Duration::ZERO));
+            // An interrupt is no event that would come again soon.
+            has_taken |= taken > usize::from(is_interrupt);
+            if taken < BATCH {
+                return has_taken;
+            }
+        }
+    }
+
+    /// As [`Poller::look`], unless somebody waits for events; whether it has looked.
+    fn look_unless_waited(&self) -> bool {
+        let looks = !self.turn.is_waited();
+        if looks && self.look() {
+            self.turn.note_events();
+        }
+        looks
+    }
+
+    /// Waits until there is an event or an interrupt, for the schedulers that run processes, and has one of them take it.
+    fn keep_watch(&self) {
+        let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+        // An error, as of a signal that came, ends the watch for nothing.
+        let _ = rustix::event::poll(&mut fds, None);
+        self.turn.end_watch();
+        let Some(waiting) = self.take_turn() else {
+            // A scheduler that waits has seen it, too.
+            return;
+        };
+        // An interrupt for one that waits no more would end each watch at once, and all would look for nothing.
+        self.take_interrupts_back();
+        // Before the wake-up: whom it wakes takes the turn, also one that has not got it just now and sleeps.
+        drop(waiting);
+        wake();
+    }
+
+    fn take_interrupts_back(&self) {
+        // They are a count, which is taken back whole.
+        let _ = rustix::io::read(&self.interrupts, &mut [0; 8]);
+    }
+
+    /// Waits until something is due, an interrupt comes, or `timeout` has passed. Only whoever has the turn may.
+    fn wait_in_turn(&self, timeout: Option<Duration>) {
+        let (_, is_interrupted) = self.wait(timeout);
+        if is_interrupted {
+            self.take_interrupts_back();
+        }
+    }
+
+    fn take_turn(&self) -> Option<Waiting<'_>> {
+        // Made only where the turn was taken: whoever drops it gives the turn back.
+        self.turn.take().then(|| Waiting(self))
+    }
+
+    fn interrupt(&self) {
+        // A count that is full interrupts, too.
+        let _ = rustix::io::write(&self.interrupts, &1_u64.to_ne_bytes());
     }
 
     /// Takes the next watch that is due, if it is not later than `last`.
@@ -329,14 +467,52 @@ pub fn is_due() -> bool {
     POLLER.get().is_some_and(Poller::is_due) && !is_by_scheduler()
 }
 
-/// Queues what is ready, for a scheduler that has nothing else to run: it looks for itself, which is faster than to sleep and
-/// to be woken by the thread that waits.
+/// Queues what is ready, for a scheduler that has nothing else to run: most often there is something, and it need not
+/// go to sleep for it.
 pub fn look_before_sleep() {
     let Some(poller) = POLLER.get().filter(|_| !is_by_scheduler()) else {
         return;
     };
-    if poller.table.lock().others != 0 {
+    if poller.table.lock().others != 0 && !poller.turn.is_taken() {
         poller.look();
+    }
+}
+
+/// Queues what is ready, for a scheduler that goes on running processes; `false` where another thread waits for it. The
+/// scheduler asks again then: that takes no system call, and when the other has seen something, this one looks at once.
+#[inline]
+pub fn look_between_slices() -> bool {
+    let poller = POLLER.get().filter(|_| !is_by_scheduler());
+    poller.is_some_and(Poller::look_unless_waited)
+}
+
+/// The turn to wait for descriptors, until it is dropped.
+pub struct Waiting<'a>(&'a Poller);
+
+impl Waiting<'_> {
+    /// Waits until something is due, [`interrupt`] is called, or `timeout` has passed. May return without cause.
+    pub fn wait(&self, timeout: Option<Duration>) {
+        self.0.wait_in_turn(timeout);
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.turn.give_back();
+    }
+}
+
+/// The turn to wait for descriptors. `None` while another has it, or where nothing was watched yet.
+#[must_use]
+pub fn take_turn() -> Option<Waiting<'static>> {
+    let poller = POLLER.get().filter(|_| !is_by_scheduler())?;
+    poller.take_turn()
+}
+
+/// Ends the wait of whoever has the turn, or else the next wait at once.
+pub fn interrupt() {
+    if let Some(poller) = POLLER.get() {
+        poller.interrupt();
     }
 }
 
@@ -411,19 +587,20 @@ fn poller() -> &'static Poller {
         THREAD.call_once(|| {
             std::thread::Builder::new()
                 .name("poll".into())
-                .spawn(|| wait_for_ever(poller))
+                .spawn(|| glance_for_ever(poller))
                 .expect("a thread can be started");
         });
     }
     poller
 }
 
-fn wait_for_ever(poller: &Poller) {
+fn glance_for_ever(poller: &Poller) {
+    let mut seen = None;
     loop {
-        poller.wait(None);
-        if poller.is_due() {
-            wake();
+        if poller.turn.begins_watch(&mut seen) {
+            poller.keep_watch();
         }
+        std::thread::sleep(GLANCES);
     }
 }
 
@@ -498,250 +675,5 @@ pub fn hung_up(fd: RawFd) -> std::io::Result<Option<bool>> {
         n if n < 0 => Err(std::io::Error::last_os_error()),
         _ if fds[0].revents & libc::POLLHUP != 0 => Ok(Some(true)),
         _ => Ok(None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::io::Write;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::net::UnixStream;
-    use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::time::Duration;
-
-    use rustix::pipe::{PipeFlags, pipe_with};
-
-    use super::*;
-
-    /// A number that no descriptor of the tests has.
-    const NOT_OPEN: RawFd = 5000;
-
-    /// Sends its name when it is called.
-    struct Tell(u32, Sender<u32>);
-
-    impl Ready for Tell {
-        fn ready(self: Arc<Self>, _fd: RawFd, _interest: Interest) {
-            self.1.send(self.0).expect("the test lives");
-        }
-    }
-
-    /// A poller of the test's own, and which of its watches were called.
-    struct Test {
-        poller: Arc<Poller>,
-        tell: Sender<u32>,
-        told: Receiver<u32>,
-    }
-
-    impl Test {
-        fn new() -> Test {
-            let (tell, told) = channel();
-            let poller = Arc::new(Poller::new());
-            Test { poller, tell, told }
-        }
-
-        fn watch(&self, fd: &impl AsRawFd, interest: Interest, name: u32) -> WatchId {
-            let whom = Arc::new(Tell(name, self.tell.clone()));
-            self.poller.watch(fd.as_raw_fd(), interest, whom)
-        }
-
-        #[track_caller]
-        fn calls(&self, names: &[u32]) {
-            self.poller.look();
-            assert_eq!(self.poller.call_due(|| {}), !names.is_empty());
-            assert_eq!(self.told.try_iter().collect::<Vec<_>>(), names);
-        }
-    }
-
-    fn pipe() -> (OwnedFd, OwnedFd) {
-        pipe_with(PipeFlags::CLOEXEC).expect("two descriptors are free")
-    }
-
-    fn put(fd: &OwnedFd) {
-        rustix::io::write(fd, b"x").expect("room for a byte");
-    }
-
-    fn get(fd: &OwnedFd) {
-        rustix::io::read(fd, &mut [0; 1]).expect("a byte");
-    }
-
-    #[test]
-    fn a_watch_is_called_once_when_there_is_data() {
-        let (test, (read, write)) = (Test::new(), pipe());
-        test.watch(&read, Interest::Read, 1);
-        test.calls(&[]);
-        put(&write);
-        test.calls(&[1]);
-        test.calls(&[]);
-        test.watch(&read, Interest::Read, 2);
-        test.calls(&[2]);
-        test.watch(&write, Interest::Write, 3);
-        test.calls(&[3]);
-        get(&read);
-        test.watch(&read, Interest::Read, 4);
-        test.calls(&[]);
-        drop(write);
-        test.calls(&[4]);
-    }
-
-    #[test]
-    fn a_descriptor_is_read_and_written_at_once() {
-        let test = Test::new();
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        test.watch(&ours, Interest::Read, 1);
-        test.watch(&ours, Interest::Write, 2);
-        test.calls(&[2]);
-        test.watch(&ours, Interest::Write, 3);
-        theirs.write_all(b"x").unwrap();
-        test.calls(&[1, 3]);
-        test.watch(&ours, Interest::Write, 4);
-        test.calls(&[4]);
-    }
-
-    #[test]
-    fn an_error_is_waited_for_alone() {
-        let (test, (read, write)) = (Test::new(), pipe());
-        let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        test.watch(&write, Interest::Error, 1);
-        test.watch(&file, Interest::Error, 2);
-        test.calls(&[]);
-        test.watch(&write, Interest::Write, 3);
-        test.calls(&[3]);
-        drop(read);
-        test.calls(&[1]);
-        test.watch(&NOT_OPEN, Interest::Error, 4);
-        test.calls(&[4]);
-    }
-
-    #[test]
-    fn all_watches_on_a_descriptor_and_its_copies_are_called() {
-        let (test, (read, write)) = (Test::new(), pipe());
-        let copy = read.try_clone().unwrap();
-        test.watch(&copy, Interest::Read, 1);
-        test.watch(&read, Interest::Read, 2);
-        test.watch(&read, Interest::Read, 3);
-        test.calls(&[]);
-        put(&write);
-        test.calls(&[1, 2, 3]);
-        get(&read);
-        test.watch(&copy, Interest::Read, 4);
-        test.watch(&read, Interest::Read, 5);
-        drop(read);
-        put(&write);
-        // The copy keeps the pipe open: the watch on the closed number is called for nothing.
-        test.calls(&[4, 5]);
-    }
-
-    #[test]
-    fn what_is_ready_together_is_called_in_the_order_of_setting() {
-        let test = Test::new();
-        let pipes: Vec<_> = (0..3 * BATCH as u32).map(|n| (n, pipe())).collect();
-        for (name, (read, _)) in &pipes {
-            test.watch(read, Interest::Read, *name);
-        }
-        for (_, (_, write)) in pipes.iter().rev() {
-            put(write);
-        }
-        let names: Vec<_> = pipes.iter().map(|(name, _)| *name).collect();
-        test.calls(&names);
-    }
-
-    #[test]
-    fn what_epoll_refuses_is_due_at_once() {
-        let (test, (read, write)) = (Test::new(), pipe());
-        put(&write);
-        let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        test.watch(&read, Interest::Read, 1);
-        test.watch(&file, Interest::Read, 2);
-        test.watch(&File::open("/dev/null").unwrap(), Interest::Read, 3);
-        test.watch(&NOT_OPEN, Interest::Write, 4);
-        test.calls(&[1, 2, 3, 4]);
-        test.calls(&[]);
-    }
-
-    #[test]
-    fn what_is_set_while_others_are_called_waits_for_the_next_time() {
-        struct Again(Arc<Poller>, Sender<u32>);
-        impl Ready for Again {
-            fn ready(self: Arc<Self>, fd: RawFd, interest: Interest) {
-                self.1.send(1).expect("the test lives");
-                let poller = Arc::clone(&self.0);
-                poller.watch(fd, interest, self);
-            }
-        }
-        let test = Test::new();
-        let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let again = Arc::new(Again(Arc::clone(&test.poller), test.tell.clone()));
-        test.poller.watch(file.as_raw_fd(), Interest::Read, again);
-        test.calls(&[1]);
-        test.calls(&[1]);
-    }
-
-    #[test]
-    fn a_number_that_is_closed_and_opened_again_is_another_descriptor() {
-        let (test, (mut number, to_first)) = (Test::new(), pipe());
-        let (second, to_second) = pipe();
-        // A child holds a copy of what is closed here.
-        let mut child = std::process::Command::new("sleep")
-            .arg("600")
-            .stdin(number.try_clone().unwrap())
-            .spawn()
-            .expect("a program");
-        test.watch(&number, Interest::Read, 1);
-        test.calls(&[]);
-        rustix::io::dup2(&second, &mut number).expect("both are open");
-        test.watch(&number, Interest::Read, 2);
-        put(&to_first);
-        test.calls(&[]);
-        put(&to_second);
-        // Whoever left a watch behind on the number is called with it.
-        test.calls(&[1, 2]);
-        child.kill().expect("the child runs");
-        child.wait().expect("the child ends");
-    }
-
-    #[test]
-    fn a_watch_that_is_taken_back_is_not_called() {
-        let (test, (read, write)) = (Test::new(), pipe());
-        let first = test.watch(&read, Interest::Read, 1);
-        let second = test.watch(&read, Interest::Read, 2);
-        assert!(test.poller.unwatch(first) && !test.poller.unwatch(first));
-        put(&write);
-        test.poller.look();
-        let third = test.watch(&read, Interest::Read, 3);
-        assert!(test.poller.unwatch(second));
-        test.calls(&[3]);
-        assert!(!test.poller.unwatch(third));
-    }
-
-    #[test]
-    fn the_thread_queues_what_schedulers_call() {
-        let (read, write) = pipe();
-        let (tell, told) = channel();
-        let id = watch(read.as_raw_fd(), Interest::Read, Arc::new(Tell(7, tell)));
-        assert!(is_waited_for());
-        put(&write);
-        let mut looks = 0;
-        while told.try_recv().is_err() {
-            take_ready();
-            std::thread::sleep(Duration::from_millis(1));
-            looks += 1;
-            assert!(looks < 20_000, "the thread sees it");
-        }
-        assert!(!unwatch(id));
-    }
-
-    #[test]
-    fn data_and_the_end_of_it_are_readable() {
-        let (read, write) = pipe();
-        assert!(!is_readable(read.as_raw_fd()));
-        put(&write);
-        assert!(is_readable(read.as_raw_fd()));
-        get(&read);
-        assert!(!is_readable(read.as_raw_fd()));
-        assert_eq!(hung_up(read.as_raw_fd()).unwrap(), Some(false));
-        drop(write);
-        assert!(is_readable(read.as_raw_fd()));
-        assert_eq!(hung_up(read.as_raw_fd()).unwrap(), Some(true));
     }
 }
