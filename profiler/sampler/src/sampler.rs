@@ -48,10 +48,13 @@ pub struct Target {
     walker: Walker,
     /// The code was read last at this time, and after how many samples that knew an address not.
     read_ns: u64,
+    /// It is not read again because of a stack before this has passed.
+    wait_ns: u64,
 }
 
-/// The list of code is not read again before this has passed.
+/// The list of code is not read again before this has passed, or where reading it has not helped, at most this.
 const AGAIN_NS: u64 = 100_000_000;
+const WAIT_MAX_NS: u64 = 1_000_000_000;
 
 impl Target {
     /// Finds the code of an emulator.
@@ -77,6 +80,7 @@ impl Target {
             processes,
             walker: Walker::default(),
             read_ns: 0,
+            wait_ns: AGAIN_NS,
         })
     }
 
@@ -93,7 +97,26 @@ impl Target {
     }
 
     fn look(&mut self, thread: &Thread, moment: &Moment) -> Look {
-        self.read_again(moment);
+        let ip = moment.registers.ip;
+        if self.code.at(ip).is_none() && self.libraries.at(ip).is_none() {
+            self.read_again(moment.time_ns, AGAIN_NS);
+        }
+        let look = self.walk(thread, moment);
+        // C code that was called by code that has been loaded since.
+        if !self.code.take_missed() || !self.read_again(moment.time_ns, self.wait_ns) {
+            return look;
+        }
+        let again = self.walk(thread, moment);
+        // Or a process has changed its stack while that was read, which reading code again does not help.
+        self.wait_ns = match self.code.take_missed() {
+            true => (2 * self.wait_ns).min(WAIT_MAX_NS),
+            false => AGAIN_NS,
+        };
+        again
+    }
+
+    /// What a moment shows, with the code as it is known.
+    fn walk(&mut self, thread: &Thread, moment: &Moment) -> Look {
         let is_dirty = !matches!(thread.kind, ThreadKind::Scheduler);
         let mut known = Known {
             memory: &self.memory,
@@ -104,14 +127,12 @@ impl Target {
         self.walker.look(&mut known, thread.tid, is_dirty, moment)
     }
 
-    /// Reads code again where a moment is at an address that nothing is known of.
-    fn read_again(&mut self, moment: &Moment) {
-        let ip = moment.registers.ip;
-        let is_known = self.code.at(ip).is_some() || self.libraries.at(ip).is_some();
-        if is_known || moment.time_ns < self.read_ns.saturating_add(AGAIN_NS) {
-            return;
+    /// Reads code again, if that was not done within `wait_ns` before; whether it was read.
+    fn read_again(&mut self, time_ns: u64, wait_ns: u64) -> bool {
+        if time_ns < self.read_ns.saturating_add(wait_ns) {
+            return false;
         }
-        self.read_ns = moment.time_ns;
+        self.read_ns = time_ns;
         // If the list cannot be read now, what is known of it stays.
         if self.code.refresh(&self.memory, self.list).is_ok() {
             self.processes.learn(&self.memory, &self.code);
@@ -120,6 +141,7 @@ impl Target {
         if let Ok(maps) = mappings(pid) {
             self.libraries = Libraries::of(maps, PathBuf::from(format!("/proc/{pid}/root")));
         }
+        true
     }
 
     /// The facts about the process of a look.
