@@ -113,7 +113,34 @@ pub fn mappings(pid: u32) -> io::Result<Vec<Mapping>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn the_memory_of_a_process_is_gone_when_it_starts_another_program() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; exec sleep 100"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        let memory = ProcessMemory::open(child.id()).expect("it is our own");
+        let maps = mappings(child.id()).expect("it runs");
+        let of_program = maps.iter().find(|mapping| mapping.path.starts_with('/'));
+        let address = of_program.expect("it has a file").start;
+        assert!(memory.words::<1>(address).is_some(), "it waits");
+        let to = child.stdin.as_mut().expect("a pipe");
+        to.write_all(b"go\n").expect("it reads");
+        // If it stays there, the test does not end.
+        while memory.words::<1>(address).is_some() {
+            std::thread::yield_now();
+        }
+        let ended = child.try_wait().expect("it can be asked");
+        assert_eq!(ended, None, "it is another program, and goes on");
+        child.kill().expect("it runs");
+        child.wait().expect("it has ended");
+    }
 
     #[test]
     fn lines_of_maps_are_read() {

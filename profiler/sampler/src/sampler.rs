@@ -9,10 +9,10 @@ use crate::clock::monotonic_ns;
 use crate::code::{Code, ListAt, find_list};
 use crate::elf::Libraries;
 use crate::emulator::{Emulator, Refusal, Thread, ThreadKind};
-use crate::memory::{ProcessMemory, mappings};
+use crate::memory::{Memory as _, ProcessMemory, mappings};
 use crate::perf::{self, Came, Event, Moment};
 use crate::process::{Pid, Processes};
-use crate::stack::{Known, Look, Walker};
+use crate::stack::{Does, Known, Look, Walker};
 use crate::stops::{Cost, Glance, Stops};
 
 /// The threads that are sampled.
@@ -48,6 +48,8 @@ pub struct Target {
     walker: Walker,
     /// The code was read last at this time, and after how many samples that knew an address not.
     read_ns: u64,
+    /// The process has started another program.
+    is_gone: bool,
     /// It is not read again because of a stack before this has passed.
     wait_ns: u64,
 }
@@ -80,6 +82,7 @@ impl Target {
             processes,
             walker: Walker::default(),
             read_ns: 0,
+            is_gone: false,
             wait_ns: AGAIN_NS,
         })
     }
@@ -113,6 +116,13 @@ impl Target {
             false => AGAIN_NS,
         };
         again
+    }
+
+    /// Asks whether the process still is this emulator. Where it has started another program, events and threads stay, and the
+    /// memory that was opened is gone.
+    fn is_there(&mut self) -> bool {
+        self.is_gone = self.is_gone || self.memory.words::<1>(self.list.0).is_none();
+        !self.is_gone
     }
 
     /// What a moment shows, with the code as it is known.
@@ -354,7 +364,7 @@ impl Sampler {
         mut tell: impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut is_there = true;
-        while is_there && goes_on() {
+        while is_there && goes_on() && !self.target.is_gone {
             self.list_again(&mut tell)?;
             is_there = match &mut self.source {
                 Source::Events(events, _) => {
@@ -384,6 +394,9 @@ impl Sampler {
             return Ok(());
         }
         self.listed_ns = now_ns;
+        if !self.target.is_there() {
+            return Ok(());
+        }
         // An emulator that has ended has no threads, and the next wait says so.
         let all = self.target.emulator.threads().unwrap_or_default();
         for thread in all.iter().filter(|thread| self.wanted.has(thread.kind)) {
@@ -481,6 +494,10 @@ fn tell_moment<E>(
     tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let look = &target.look(thread, moment);
+    // What another program does looks like the runtime's own work.
+    if look.does == Does::Runtime && !target.is_there() {
+        return Ok(());
+    }
     if let Some(pid) = look.pid()
         && known.insert(pid)
         && let Some(named) = target.named(look)
