@@ -77,6 +77,7 @@ const PRELOADED: [&str; 23] = [
 ];
 
 /// The origins of modules.
+#[derive(Default)]
 pub(crate) struct Origins {
     of: HashMap<String, Origin>,
 }
