@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::{Code, Function};
-use crate::memory::Memory;
+use crate::memory::{Ahead, Memory};
 
 /// Words of a structure that are read: what is looked for lies within them.
 const WORDS: usize = 72;
@@ -192,6 +192,8 @@ pub struct Processes {
     layout: Option<(Layout, u32)>,
     /// Texts of atoms, as far as code tells them.
     atoms: FxHashMap<u64, Arc<str>>,
+    /// The functions that have told theirs.
+    learnt: FxHashSet<(u64, usize)>,
     /// Where structures were, so many at most.
     seen: FxHashSet<u64>,
 }
@@ -207,6 +209,7 @@ impl Processes {
             table_bits,
             layout: None,
             atoms: FxHashMap::default(),
+            learnt: FxHashSet::default(),
             seen: FxHashSet::default(),
         }
     }
@@ -254,11 +257,14 @@ impl Processes {
 
     /// Learns the texts of atoms: the information of a function stands before its code, with its module and name as terms.
     pub fn learn(&mut self, memory: &impl Memory, code: &Code) {
+        let memory = Ahead::new(memory);
         for function in code.functions() {
-            let Some(arity) = function.arity else {
-                continue;
-            };
-            if let Some([module, name, _]) = information(memory, function.start, arity) {
+            // While an entry of the list is the same, its texts stay where they are.
+            let key = (function.start, Arc::as_ptr(&function.module).addr());
+            let arity = function.arity.filter(|_| !self.learnt.contains(&key));
+            let known = arity.and_then(|arity| information(&memory, function.start, arity));
+            if let Some([module, name, _]) = known {
+                self.learnt.insert(key);
                 self.atoms.insert(module, function.module.clone());
                 self.atoms.insert(name, function.name.clone());
             }
