@@ -1,9 +1,9 @@
 //! `beamline html` writes a recording as one HTML page.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::ring::Error;
+use beamline_formats::ring::{Error, Recording};
 use beamline_reports::html::Page;
 use clap::Args;
 
@@ -15,7 +15,13 @@ EXAMPLES:
     beamline record --events calls,returns,messages,processes,scheduling,gc,system \\
         -o run.stream -- mix test
     beamline html run.stream -o run.html
+  Show where the time of a running node goes:
+    beamline sample my_node --duration 10s -o node.samples
+    beamline html node.samples -o node.html
 ";
+
+/// The most of each kind of thing, if nobody says how many.
+const MOST: u32 = 100_000;
 
 /// See the module.
 #[derive(Debug, Args)]
@@ -25,7 +31,7 @@ pub(crate) struct Arguments {
     output: PathBuf,
     /// Show at most this many call paths, calls, time slices, collections, messages and other events each. The page
     /// keeps the largest call paths, the longest calls, time slices and collections, and the newest of the others.
-    #[arg(long, value_name = "NUMBER", default_value_t = 100_000,
+    #[arg(long, value_name = "NUMBER", default_value_t = MOST,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most: u32,
     /// The recording.
@@ -38,14 +44,28 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: Error| format!("{shown}: {error}");
     input::keep(&[&args.file], [args.output.as_path()])?;
     let recording = input::recording(&args.file, "a page")?;
-    if recording.sampling().is_some() {
-        return Err(format!(
-            "{shown}: a page counts calls, which samples do not have: use beamline report and beamline flamegraph"
-        ));
-    }
-    let page = Page::read(&recording, &shown, args.most as usize).map_err(fail)?;
-    report::write(&args.output, |out| {
-        page.write(out).map_err(|e| e.to_string())
-    })?;
+    write(&recording, &shown, args.most, &args.output).map_err(fail)??;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a recording that is called so. The outer error is one of reading.
+fn write(
+    recording: &Recording,
+    name: &str,
+    most: u32,
+    to: &Path,
+) -> Result<Result<(), String>, Error> {
+    let page = Page::read(recording, name, most as usize)?;
+    Ok(report::write(to, |out| {
+        page.write(out).map_err(|e| e.to_string())
+    }))
+}
+
+/// Writes the page of samples.
+pub(crate) fn of_samples(
+    recording: &Recording,
+    name: &str,
+    to: &Path,
+) -> Result<Result<(), String>, Error> {
+    write(recording, name, MOST, to)
 }

@@ -49,13 +49,15 @@ const OTP: [&str; 32] = [
 const ELIXIR: [&str; 6] = ["eex", "elixir", "ex_unit", "iex", "logger", "mix"];
 
 /// The modules that the emulator has in itself: no folder has them. Source: `erts/preloaded`, OTP 25 to 29.
-const PRELOADED: [&str; 22] = [
+const PRELOADED: [&str; 23] = [
     "atomics",
     "counters",
     "erl_init",
     "erl_prim_loader",
     "erl_tracer",
     "erlang",
+    // The name of the code that all modules share.
+    "erts_beamasm",
     "erts_code_purger",
     "erts_dirty_process_signal_handler",
     "erts_internal",
@@ -75,6 +77,7 @@ const PRELOADED: [&str; 22] = [
 ];
 
 /// The origins of modules.
+#[derive(Default)]
 pub(crate) struct Origins {
     of: HashMap<String, Origin>,
 }

@@ -17,12 +17,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::samples::Recorder;
 use crate::units::span;
-use crate::{doctor, ending, report};
+use crate::{doctor, ending, html, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
-  See where the time of a running node goes, for 10 seconds, and draw a flame graph:
-    beamline sample my_node --duration 10s --flamegraph now.svg
+  See where the time of a running node goes, for 10 seconds, as a flame graph and as a page:
+    beamline sample my_node --duration 10s --flamegraph now.svg --html now.html
   Sample a command that runs on the OTP that it always runs on, and report it:
     beamline sample -o test.samples -- mix test
     beamline report test.samples
@@ -113,6 +113,9 @@ pub(crate) struct Arguments {
     /// Draw a flame graph to this file.
     #[arg(long, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
+    /// Write a page to this file that shows the samples in a browser, over time too.
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
     /// Start this command with the `erl` that it uses without Beamline, and sample the first emulator that it starts.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
     command: Vec<String>,
@@ -281,14 +284,18 @@ fn sample(args: &Arguments, target: Target, stop: &AtomicBool, is_own: bool) -> 
     pictures(args)
 }
 
-/// Writes the pictures that were asked for.
+/// Writes the page and the picture that were asked for.
 fn pictures(args: &Arguments) -> Result<(), String> {
     let fail = |error: Error| format!("{}: {error}", args.output.display());
-    if args.flamegraph.is_none() {
+    if args.flamegraph.is_none() && args.html.is_none() {
         return Ok(());
     }
     let recording = Recording::open(&args.output).map_err(fail)?;
-    if let Some(sampling) = recording.sampling() {
+    if let Some(page) = &args.html {
+        let name = args.output.display().to_string();
+        html::of_samples(&recording, &name, page).map_err(fail)??;
+    }
+    if let (Some(sampling), Some(_)) = (recording.sampling(), &args.flamegraph) {
         let (sampled, profile) = Sampled::of(&recording, sampling).map_err(fail)?;
         let options = report::Options {
             flamegraph: args.flamegraph.clone(),

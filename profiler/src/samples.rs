@@ -196,6 +196,7 @@ struct Names {
     origins: origins::Origins,
     atoms: HashMap<String, NameId>,
     functions: HashMap<(String, String, u8), NameId>,
+    modules: HashSet<NameId>,
     natives: HashSet<NameId>,
     stacks: HashMap<ring::Frame, NameId>,
 }
@@ -205,10 +206,15 @@ const CUT: &str = "stack was cut";
 
 impl Names {
     fn of(emulator: &emulator::Emulator) -> Names {
+        Names::with(origins::Origins::of(emulator))
+    }
+
+    fn with(origins: origins::Origins) -> Names {
         Names {
-            origins: origins::Origins::of(emulator),
+            origins,
             atoms: HashMap::new(),
             functions: HashMap::new(),
+            modules: HashSet::new(),
             natives: HashSet::new(),
             stacks: HashMap::new(),
         }
@@ -228,10 +234,10 @@ impl Names {
         if let Some(known) = self.functions.get(&key) {
             return *known;
         }
-        let is_new = !self.atoms.contains_key(module);
         let atoms = [self.atom(ring, module), self.atom(ring, name)];
         let origin = self.origins.origin(module);
-        if is_new && origin != Origin::App {
+        // A process may have had the module's name before.
+        if self.modules.insert(atoms[0]) && origin != Origin::App {
             let name = atoms[0];
             ring.name(Name::Module { name, origin });
         }
@@ -311,6 +317,48 @@ impl Names {
         if let Some(name) = &named.registered {
             let name = self.atom(ring, name);
             ring.name(Name::Registered { id, name });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use beamline_formats::ring::Recording;
+
+    use super::*;
+
+    #[test]
+    fn a_module_whose_name_a_process_has_is_known_by_its_origin() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("names.ring");
+        let options = RingOptions {
+            schedulers: 1,
+            ring_bytes: 1 << 16,
+            when_full: WhenFull::Stop,
+            token: 1,
+            clock: Clock {
+                counter: false,
+                ns_per_4g: 1 << 32,
+                anchor,
+                unix_ns: 0,
+            },
+            description: Description::default(),
+        };
+        let ring = Ring::create(&path, &options).expect("a ring");
+        let mut names = Names::with(origins::Origins::default());
+        // As the name of a registered process is.
+        names.atom(&ring, "erl_prim_loader");
+        for module in ["erl_prim_loader", "zlib", "mine"] {
+            names.function(&ring, module, "loop", 3);
+        }
+        ring.end();
+        let recording = Recording::open(&path).expect("it is read");
+        for (module, origin) in [
+            ("erl_prim_loader", Origin::Otp),
+            ("zlib", Origin::Otp),
+            ("mine", Origin::App),
+        ] {
+            assert_eq!(recording.names().origin(module), origin, "{module}");
         }
     }
 }

@@ -4,6 +4,8 @@ mod browser;
 mod made;
 #[path = "made/races.rs"]
 mod races;
+#[path = "made/samples.rs"]
+mod samples;
 #[path = "made/server.rs"]
 mod server;
 #[path = "made/tokens.rs"]
@@ -17,6 +19,7 @@ use serde_json::json;
 use browser::Browser;
 use made::{EVIL, record};
 use races::record_race;
+use samples::record_samples;
 use server::record_server;
 use tokens::record_tokens;
 
@@ -58,6 +61,12 @@ impl Place {
     /// The address of the page of a recording of a race.
     fn page_of_race(&self) -> String {
         record_race(&self.file("a.ring"));
+        self.page_of_it()
+    }
+
+    /// The address of the page of a recording of samples.
+    fn page_of_samples(&self) -> String {
+        record_samples(&self.file("a.ring"));
         self.page_of_it()
     }
 
@@ -318,6 +327,15 @@ mod in_a_browser {
         return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     })";
 
+    /// What of a part is wider than its place.
+    fn too_wide(browser: &mut Browser, part: &str) -> String {
+        browser.text(&format!(
+            "[document.documentElement, ...document.querySelectorAll('#{part} *, .top *')]\
+             .filter((one) => one.tagName !== 'SELECT' && one.scrollWidth > one.clientWidth && one.clientWidth > 0 \
+             && getComputedStyle(one).display !== 'inline').map((one) => one.outerHTML.slice(0, 99)).join()"
+        ))
+    }
+
     #[test]
     fn it_is_read_in_light_and_dark_narrow_and_wide() {
         let mut browser = Browser::start();
@@ -357,12 +375,7 @@ mod in_a_browser {
             browser.call("Emulation.setDeviceMetricsOverride", metrics);
             for part in PARTS {
                 browser.show(part);
-                let wide = format!(
-                    "[document.documentElement, ...document.querySelectorAll('#{part} *, .top *')]\
-                     .filter((one) => one.tagName !== 'SELECT' && one.scrollWidth > one.clientWidth && one.clientWidth > 0 \
-                     && getComputedStyle(one).display !== 'inline').map((one) => one.outerHTML.slice(0, 99)).join()"
-                );
-                assert_eq!(browser.text(&wide), "", "{part} at {width}");
+                assert_eq!(too_wide(&mut browser, part), "", "{part} at {width}");
             }
         }
         browser.finish();
@@ -684,6 +697,79 @@ mod in_a_browser {
         browser.value("document.getElementById('tab-overview').click(); document.getElementById('tab-overview').focus()");
         browser.keys(&["ArrowRight", "ArrowRight"]);
         assert_eq!(browser.text("document.activeElement.id"), "tab-functions");
+        browser.finish();
+    }
+
+    #[test]
+    fn samples_have_shares_with_error_bars_and_no_calls() {
+        let mut browser = Browser::start();
+        browser.open(&Place::new().page_of_samples());
+        let about = browser.text("document.getElementById('about').textContent");
+        assert!(
+            about.contains("100 samples at 200 Hz, sampled with"),
+            "{about}"
+        );
+        let tabs =
+            "[...document.querySelectorAll('#tabs button')].map((tab) => tab.textContent).join()";
+        let parts = "Overview,Flame graph,Functions,Timeline,Processes,Keys";
+        assert_eq!(browser.text(tabs), parts);
+        let said = |browser: &mut Browser, part: &str| {
+            browser.show(part);
+            browser.text(&format!("document.getElementById('{part}').textContent"))
+        };
+        for part in ["overview", "functions", "timeline", "processes", "keys"] {
+            let text = said(&mut browser, part);
+            let calls = ["Calls", "call chart", "Messages", "can be shown"];
+            let found = calls.into_iter().find(|word| text.contains(word));
+            assert_eq!(found, None, "{part}: {text}");
+        }
+        let overview = said(&mut browser, "overview");
+        for expect in [
+            "100, at 200 Hz of threads that ran (made for a test); 3 lost",
+            "Nobody counted calls.",
+            "25.0 ± 8.4 %",
+            "garbage collections",
+            "(no process)",
+        ] {
+            assert!(overview.contains(expect), "{expect}: {overview}");
+        }
+        browser.focus("flame");
+        assert_eq!(
+            browser.detail("flame"),
+            "all: 100 samples, 100.0 ± 1.8 % of all"
+        );
+        let main = row(&mut browser, "functions", "m:main/1");
+        assert_eq!(main, " 13.0 ± 6.6 %25.0 ± 8.4 %25m:main/1");
+        browser.focus("timeline");
+        let whole = browser.picture("timeline");
+        assert!(
+            browser
+                .detail("timeline")
+                .starts_with("scheduler 1: 75 samples; of these Erlang code 33.3 ± "),
+            "{}",
+            browser.detail("timeline")
+        );
+        browser.keys(&["ArrowDown", "ArrowDown"]);
+        let detail = browser.detail("timeline");
+        assert!(
+            detail.starts_with("<0.10.0>: 70 samples, 70.0 ± 8.8 % of all; most often in m:"),
+            "{detail}"
+        );
+        // In the first half of the time there is only the server.
+        browser.set_hash("tab=timeline&from=0&to=120");
+        browser.key("End");
+        let detail = browser.detail("timeline");
+        assert!(
+            detail.starts_with("(no process): 2 samples, 3.9 ± "),
+            "{detail}"
+        );
+        assert_ne!(browser.picture("timeline"), whole);
+        let metrics = json!({"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": false});
+        browser.call("Emulation.setDeviceMetricsOverride", metrics);
+        for part in ["overview", "flame", "functions", "timeline", "processes"] {
+            browser.show(part);
+            assert_eq!(too_wide(&mut browser, part), "", "{part}");
+        }
         browser.finish();
     }
 

@@ -2,6 +2,7 @@
 //! right, the sampler's own tests find out. `BEAMLINE_SAMPLED_ERL` names the command that starts OTP, as there.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use beamline_needs::{Need, skipped};
@@ -209,4 +210,108 @@ fn killed_in_the_middle_of_a_look_it_leaves_no_thread_standing() {
     while ticks(pid) == before {
         std::thread::yield_now();
     }
+}
+
+/// Begins to sample a node into a file.
+fn sample(node: &Node, file: &Path, options: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_beamline"))
+        .args(["sample", &node.0.id().to_string(), "--rate", "499", "-o"])
+        .arg(file)
+        .args(options)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+/// The samples of a recording whose newest function is that of the node, and all.
+fn samples(file: &Path) -> (u64, u64) {
+    let json = file.with_extension("json");
+    let [file, json_] = [file, &json].map(|path| path.to_str().expect("UTF-8"));
+    let output = beamline(&["report", file, "--json", json_]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = fs::read_to_string(&json).expect("it was written");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+    let functions = report["functions"].as_array().expect("a list");
+    let makes = functions.iter().find(|of| of["what"] == "lists:seq_loop/3");
+    let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
+    let makes = makes.map_or(0, |of| number(&of["total"]["samples"]));
+    (makes, number(&report["samples"]))
+}
+
+#[test]
+fn a_node_that_is_killed_leaves_a_whole_recording() {
+    for options in [&[][..], &["--how", "stop"]] {
+        let Some(mut node) = node() else {
+            return;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("killed.samples");
+        let mut sampler = sample(&node, &file, options);
+        // Samples come into the file in groups.
+        while fs::metadata(&file).map_or(0, |of| of.len()) < 8_000 {
+            assert_eq!(sampler.try_wait().expect("it can be asked"), None);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        node.0.kill().expect("it runs");
+        let status = sampler.wait().expect("it ends by itself");
+        assert!(status.success(), "{options:?}: {status}");
+        let (makes, all) = samples(&file);
+        assert!(makes * 10 > all * 3 && all > 20, "{makes} of {all}");
+    }
+}
+
+#[test]
+fn samplers_of_one_node_do_not_disturb_each_other() {
+    let Some(node) = node() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = ["a", "b", "c", "d"].map(|name| {
+        let file = folder.path().join(name);
+        let options = match name {
+            // A thread can have one debugger at a time: for the other one a sample is lost.
+            "a" | "b" => &["--duration", "2s", "--how", "stop"][..],
+            _ => &["--duration", "2s"],
+        };
+        (sample(&node, &file, options), file)
+    });
+    for (mut sampler, file) in all {
+        let status = sampler.wait().expect("it ends by itself");
+        assert!(status.success(), "{}: {status}", file.display());
+        let (makes, all) = samples(&file);
+        assert!(makes * 10 > all * 3 && all > 20, "{makes} of {all}");
+    }
+    let before = ticks(node.0.id());
+    while ticks(node.0.id()) == before {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_emulator_that_interprets_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A double of the emulator's other flavour: its file name is what tells them apart.
+    let program = folder.path().join("beam.emu.smp");
+    fs::copy("/bin/sh", &program).expect("there is a shell");
+    let child = Command::new(&program)
+        .args(["-c", "read line"])
+        .stdin(Stdio::piped())
+        .spawn();
+    let node = Node(child.expect("it starts"));
+    let pid = node.0.id().to_string();
+    for arguments in [
+        &["sample", &pid, "-o", "never.samples"][..],
+        &["dump", &pid],
+        &["top", &pid, "--once"],
+    ] {
+        let output = beamline(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let error = text(&output.stderr);
+        let expect = format!("the emulator {pid} interprets instructions (flavour emu)");
+        assert!(error.contains(&expect), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let output = beamline(&["doctor", &pid]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("flavour emu"));
 }

@@ -2,7 +2,11 @@
 //! Python. The tools come from their package registries.
 
 mod browser;
+#[allow(dead_code, reason = "each program of tests uses its part of it")]
+mod made;
 mod place;
+#[path = "made/samples.rs"]
+mod samples;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use beamline_needs::{Need, skipped};
 use browser::Browser;
 use place::{Place, WORK};
+use samples::record_samples;
 
 /// The folder in which packages are kept from one run of the tests to the next.
 fn packages(name: &str) -> PathBuf {
@@ -143,11 +148,23 @@ def unknown(message):
             count += sum(map(unknown, value if hasattr(value, '__len__') else [value]))
     return count
 depth, tracks = {}, set()
+threads, interned, samples = {}, {}, 0
 for packet in trace.packet:
     if packet.HasField('track_descriptor'):
         descriptor = packet.track_descriptor
         tracks.add(descriptor.uuid)
         print('track', descriptor.name or descriptor.process.process_name)
+        if descriptor.HasField('thread'):
+            threads[descriptor.thread.tid] = descriptor.thread.thread_name
+    for kind in ['mappings', 'function_names', 'frames', 'callstacks']:
+        interned.setdefault(kind, {}).update({one.iid: one for one in getattr(packet.interned_data, kind)})
+    if packet.HasField('perf_sample'):
+        samples += 1
+        stack = interned['callstacks'][packet.perf_sample.callstack_iid]
+        frames = [interned['frames'][frame] for frame in stack.frame_ids]
+        assert all(frame.mapping_id in interned['mappings'] for frame in frames), frames
+        names = [interned['function_names'][frame.function_name_id].str.decode() for frame in frames]
+        print('sample', threads[packet.perf_sample.tid], ';'.join(names))
     if packet.HasField('track_event'):
         event = packet.track_event
         assert event.track_uuid in tracks, event
@@ -156,6 +173,7 @@ for packet in trace.packet:
         depth[event.track_uuid] = depth.get(event.track_uuid, 0) + begins - ends
         assert depth[event.track_uuid] >= 0, event
 assert not any(depth.values()), depth
+print('samples', samples)
 print('unknown', sum(map(unknown, trace.packet)))
 ";
 
@@ -171,6 +189,7 @@ fn perfetto_knows_every_field_of_an_export() {
         return;
     };
     record(&place);
+    record_samples(&place.file("b.ring"));
     let whole = ["export", "a.ring", "--to", "perfetto", "-o", "a.trace"];
     let part = [
         "export",
@@ -182,7 +201,16 @@ fn perfetto_knows_every_field_of_an_export() {
         "--only",
         "work:fib/1",
     ];
-    for (command, name) in [(&whole[..], "a.trace"), (&part, "part.trace")] {
+    let samples = ["export", "b.ring", "--to", "perfetto", "-o", "b.trace"];
+    for (command, name, expect) in [
+        (&whole[..], "a.trace", "track Scheduler "),
+        (&part, "part.trace", "track Scheduler "),
+        (
+            &samples,
+            "b.trace",
+            "sample scheduler 2 <0.9.0>;m:main/1;m:fib/1\n",
+        ),
+    ] {
         place.printed(command);
         let read = Command::new("python3")
             .args(["-c", PERFETTO])
@@ -192,7 +220,9 @@ fn perfetto_knows_every_field_of_an_export() {
             .expect("there is Python");
         let text = String::from_utf8_lossy(&read.stdout);
         assert!(read.status.success(), "{name}: {read:?}");
-        assert!(text.ends_with("unknown 0\n"), "{name}: {text}");
-        assert!(text.contains("track Scheduler "), "{name}: {text}");
+        let count = if name == "b.trace" { 100 } else { 0 };
+        let end = format!("samples {count}\nunknown 0\n");
+        assert!(text.ends_with(&end), "{name}: {text}");
+        assert!(text.contains(expect), "{name}: {text}");
     }
 }

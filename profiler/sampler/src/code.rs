@@ -5,6 +5,7 @@
 
 mod list;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ pub struct Code {
     sorted: Vec<(u64, Part, u32)>,
     /// Where the emulator returns to when a process ends: the oldest word of every stack.
     normal_exit: Option<u64>,
+    /// A stack has led to code that is not here: it was loaded later.
+    has_missed: Cell<bool>,
 }
 
 /// How often a list that changes meanwhile is read at most.
@@ -182,6 +185,27 @@ impl Code {
         let (_, part, index) = self.sorted.get(after.checked_sub(1)?)?;
         let function = &part[*index as usize];
         (address < function.end).then_some(function)
+    }
+
+    /// The function that a return address leads to. If there is none, code has been loaded since the last reading.
+    #[must_use]
+    pub fn caller(&self, back: u64) -> Option<&Function> {
+        let found = self.at(back.checked_sub(1)?);
+        if found.is_none() {
+            self.miss();
+        }
+        found
+    }
+
+    /// A stack has led to code that is not here.
+    pub fn miss(&self) {
+        self.has_missed.set(true);
+    }
+
+    /// Whether a stack has led to code that is not here, since this was asked last.
+    #[must_use]
+    pub fn take_missed(&self) -> bool {
+        self.has_missed.take()
     }
 
     /// From the first byte of code to behind the last one.

@@ -1,5 +1,6 @@
 //! The memory of another process. All reads are bounded, and none of them changes anything.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -41,6 +42,45 @@ pub fn words_of(bytes: &[u8]) -> Vec<u64> {
         .iter()
         .map(|chunk| u64::from_le_bytes(*chunk))
         .collect()
+}
+
+/// Memory that is read in order of address: more is read at once than is asked for, because a read takes longer than its bytes.
+#[derive(Debug)]
+pub struct Ahead<'m, M> {
+    memory: &'m M,
+    /// Where what was read begins, and that.
+    read: RefCell<(u64, Vec<u8>)>,
+}
+
+/// Bytes that are read at once.
+const AHEAD: usize = 64 << 10;
+
+impl<'m, M: Memory> Ahead<'m, M> {
+    /// Nothing was read yet.
+    pub fn new(memory: &'m M) -> Ahead<'m, M> {
+        let read = RefCell::default();
+        Ahead { memory, read }
+    }
+}
+
+impl<M: Memory> Memory for Ahead<'_, M> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        let (begin, bytes) = &mut *self.read.borrow_mut();
+        let at = usize::try_from(address.wrapping_sub(*begin)).unwrap_or(usize::MAX);
+        let end = at.checked_add(buffer.len());
+        if let Some(known) = end.and_then(|end| bytes.get(at..end)) {
+            buffer.copy_from_slice(known);
+            return true;
+        }
+        let mut ahead = vec![0; AHEAD.max(buffer.len())];
+        if !self.memory.read(address, &mut ahead) {
+            // It ends before that.
+            return self.memory.read(address, buffer);
+        }
+        buffer.copy_from_slice(&ahead[..buffer.len()]);
+        (*begin, *bytes) = (address, ahead);
+        true
+    }
 }
 
 /// The memory of a process. If the process starts another program, its old memory is gone, and reads fail.
@@ -113,7 +153,78 @@ pub fn mappings(pid: u32) -> io::Result<Vec<Mapping>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn the_memory_of_a_process_is_gone_when_it_starts_another_program() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; exec sleep 100"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        let memory = ProcessMemory::open(child.id()).expect("it is our own");
+        let maps = mappings(child.id()).expect("it runs");
+        let of_program = maps.iter().find(|mapping| mapping.path.starts_with('/'));
+        let address = of_program.expect("it has a file").start;
+        assert!(memory.words::<1>(address).is_some(), "it waits");
+        let to = child.stdin.as_mut().expect("a pipe");
+        to.write_all(b"go\n").expect("it reads");
+        // If it stays there, the test does not end.
+        while memory.words::<1>(address).is_some() {
+            std::thread::yield_now();
+        }
+        let ended = child.try_wait().expect("it can be asked");
+        assert_eq!(ended, None, "it is another program, and goes on");
+        child.kill().expect("it runs");
+        child.wait().expect("it has ended");
+    }
+
+    /// Numbers up to an end. Reads are counted.
+    struct Numbers {
+        end: u64,
+        reads: std::cell::Cell<u32>,
+    }
+
+    impl Memory for Numbers {
+        fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+            self.reads.set(self.reads.get() + 1);
+            let numbers = (address..).map(|number| number.to_le_bytes()[0]);
+            buffer
+                .iter_mut()
+                .zip(numbers)
+                .for_each(|(to, from)| *to = from);
+            address + buffer.len() as u64 <= self.end
+        }
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_read_once() {
+        let reads = std::cell::Cell::new(0);
+        let numbers = Numbers {
+            end: 100_000,
+            reads,
+        };
+        let ahead = Ahead::new(&numbers);
+        let same = |address: u64, bytes: usize| {
+            let [mut one, mut other] = [vec![0; bytes], vec![0; bytes]];
+            assert!(ahead.read(address, &mut one) && numbers.read(address, &mut other));
+            assert_eq!(one, other, "{address}");
+            numbers.reads.set(numbers.reads.get() - 1);
+        };
+        for address in (1_000..60_000).step_by(96) {
+            same(address, 96);
+        }
+        assert_eq!(numbers.reads.get(), 1);
+        // Before it, longer than it, at its end, and where there is too little for that.
+        for (address, bytes) in [(7, 9), (5, 70_000), (70_000, 5_002), (99_990, 10)] {
+            same(address, bytes);
+        }
+        assert!(!ahead.read(99_990, &mut [0; 11]));
+        assert!(!ahead.read(u64::MAX - 200_000, &mut [0; 8]));
+    }
 
     #[test]
     fn lines_of_maps_are_read() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::{Code, Function};
-use crate::memory::Memory;
+use crate::memory::{Ahead, Memory};
 
 /// Words of a structure that are read: what is looked for lies within them.
 const WORDS: usize = 72;
@@ -38,29 +38,24 @@ const IN_LINE_BITS: u32 = 3;
 impl Pid {
     /// The pid of a term, in an emulator whose table of processes has 2 to the power of `table_bits` places.
     ///
-    /// Up to OTP 25 the numbers are the upper half of the word, 15 bits and the rest, and the lower half is a place in the table.
-    /// Since then the lowest bits are the place, and the others those of the numbers, 28 bits and the rest; so the upper half is
-    /// empty until a node has had thousands of millions of processes. Numbers that follow each other have places in different
+    /// The lowest bits are the place, and the others those of the numbers: up to OTP 25 in the upper half of the word, 15 bits and
+    /// the rest, and since then behind the tag, 28 bits and the rest; so the upper half is empty until a node has had thousands of millions of processes. Numbers that follow each other have places in different
     /// lines of the cache. Source: `erts_ptab_pixdata2data`.
     fn of(word: u64, table_bits: u32) -> Option<Pid> {
         if word & 0xf != PID_TAG || word >> PID_BITS == 0 {
             return None;
         }
-        let upper = word >> 32;
-        if upper != 0 {
-            return Some(Pid {
-                number: upper & 0x7fff,
-                serial: upper >> 15,
-            });
-        }
-        let word = word >> PID_BITS;
+        let (word, number_bits) = match word >> 32 {
+            0 => (word >> PID_BITS, 28),
+            upper => (upper, 15),
+        };
         let table = (1 << table_bits) - 1;
         let lines_bits = table_bits.saturating_sub(IN_LINE_BITS);
         let (line, in_line) = (word >> IN_LINE_BITS, word & ((1 << IN_LINE_BITS) - 1));
         let data = word & !table | line & ((1 << lines_bits) - 1) | in_line << lines_bits;
         Some(Pid {
-            number: data & 0xfff_ffff,
-            serial: data >> 28,
+            number: data & ((1 << number_bits) - 1),
+            serial: data >> number_bits,
         })
     }
 
@@ -192,6 +187,8 @@ pub struct Processes {
     layout: Option<(Layout, u32)>,
     /// Texts of atoms, as far as code tells them.
     atoms: FxHashMap<u64, Arc<str>>,
+    /// The functions that have told theirs.
+    learnt: FxHashSet<(u64, usize)>,
     /// Where structures were, so many at most.
     seen: FxHashSet<u64>,
 }
@@ -207,6 +204,7 @@ impl Processes {
             table_bits,
             layout: None,
             atoms: FxHashMap::default(),
+            learnt: FxHashSet::default(),
             seen: FxHashSet::default(),
         }
     }
@@ -254,11 +252,14 @@ impl Processes {
 
     /// Learns the texts of atoms: the information of a function stands before its code, with its module and name as terms.
     pub fn learn(&mut self, memory: &impl Memory, code: &Code) {
+        let memory = Ahead::new(memory);
         for function in code.functions() {
-            let Some(arity) = function.arity else {
-                continue;
-            };
-            if let Some([module, name, _]) = information(memory, function.start, arity) {
+            // While an entry of the list is the same, its texts stay where they are.
+            let key = (function.start, Arc::as_ptr(&function.module).addr());
+            let arity = function.arity.filter(|_| !self.learnt.contains(&key));
+            let known = arity.and_then(|arity| information(&memory, function.start, arity));
+            if let Some([module, name, _]) = known {
+                self.learnt.insert(key);
                 self.atoms.insert(module, function.module.clone());
                 self.atoms.insert(name, function.name.clone());
             }
@@ -352,8 +353,10 @@ mod tests {
             // A number above those of the table's places.
             ((1 << 20 | 712) << 4 | 3, 20, Some((1 << 20 | 89, 0))),
             // OTP 25.
-            (72 << 32 | 0x93, 18, Some((72, 0))),
-            (((3 << 15) | 5) << 32 | 0x13, 18, Some((5, 3))),
+            (72 << 32 | 0x93, 18, Some((9, 0))),
+            ((5 << 3 | 3) << 32 | 0x13, 18, Some((5, 3))),
+            // The same with +P 5000.
+            ((61 << 3 | 1) << 32 | 0x13, 13, Some((1085, 0))),
             (0x50b, 20, None),
             (3, 20, None),
         ] {

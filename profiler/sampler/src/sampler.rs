@@ -9,10 +9,10 @@ use crate::clock::monotonic_ns;
 use crate::code::{Code, ListAt, find_list};
 use crate::elf::Libraries;
 use crate::emulator::{Emulator, Refusal, Thread, ThreadKind};
-use crate::memory::{ProcessMemory, mappings};
+use crate::memory::{Memory as _, ProcessMemory, mappings};
 use crate::perf::{self, Came, Event, Moment};
 use crate::process::{Pid, Processes};
-use crate::stack::{Known, Look, Walker};
+use crate::stack::{Does, Known, Look, Walker};
 use crate::stops::{Cost, Glance, Stops};
 
 /// The threads that are sampled.
@@ -48,10 +48,15 @@ pub struct Target {
     walker: Walker,
     /// The code was read last at this time, and after how many samples that knew an address not.
     read_ns: u64,
+    /// The process has started another program.
+    is_gone: bool,
+    /// It is not read again because of a stack before this has passed.
+    wait_ns: u64,
 }
 
-/// The list of code is not read again before this has passed.
+/// The list of code is not read again before this has passed, or where reading it has not helped, at most this.
 const AGAIN_NS: u64 = 100_000_000;
+const WAIT_MAX_NS: u64 = 1_000_000_000;
 
 impl Target {
     /// Finds the code of an emulator.
@@ -77,6 +82,8 @@ impl Target {
             processes,
             walker: Walker::default(),
             read_ns: 0,
+            is_gone: false,
+            wait_ns: AGAIN_NS,
         })
     }
 
@@ -93,7 +100,33 @@ impl Target {
     }
 
     fn look(&mut self, thread: &Thread, moment: &Moment) -> Look {
-        self.read_again(moment);
+        let ip = moment.registers.ip;
+        if self.code.at(ip).is_none() && self.libraries.at(ip).is_none() {
+            self.read_again(moment.time_ns, AGAIN_NS);
+        }
+        let look = self.walk(thread, moment);
+        // C code that was called by code that has been loaded since.
+        if !self.code.take_missed() || !self.read_again(moment.time_ns, self.wait_ns) {
+            return look;
+        }
+        let again = self.walk(thread, moment);
+        // Or a process has changed its stack while that was read, which reading code again does not help.
+        self.wait_ns = match self.code.take_missed() {
+            true => (2 * self.wait_ns).min(WAIT_MAX_NS),
+            false => AGAIN_NS,
+        };
+        again
+    }
+
+    /// Asks whether the process still is this emulator. Where it has started another program, events and threads stay, and the
+    /// memory that was opened is gone.
+    fn is_there(&mut self) -> bool {
+        self.is_gone = self.is_gone || self.memory.words::<1>(self.list.0).is_none();
+        !self.is_gone
+    }
+
+    /// What a moment shows, with the code as it is known.
+    fn walk(&mut self, thread: &Thread, moment: &Moment) -> Look {
         let is_dirty = !matches!(thread.kind, ThreadKind::Scheduler);
         let mut known = Known {
             memory: &self.memory,
@@ -104,14 +137,12 @@ impl Target {
         self.walker.look(&mut known, thread.tid, is_dirty, moment)
     }
 
-    /// Reads code again where a moment is at an address that nothing is known of.
-    fn read_again(&mut self, moment: &Moment) {
-        let ip = moment.registers.ip;
-        let is_known = self.code.at(ip).is_some() || self.libraries.at(ip).is_some();
-        if is_known || moment.time_ns < self.read_ns.saturating_add(AGAIN_NS) {
-            return;
+    /// Reads code again, if that was not done within `wait_ns` before; whether it was read.
+    fn read_again(&mut self, time_ns: u64, wait_ns: u64) -> bool {
+        if time_ns < self.read_ns.saturating_add(wait_ns) {
+            return false;
         }
-        self.read_ns = moment.time_ns;
+        self.read_ns = time_ns;
         // If the list cannot be read now, what is known of it stays.
         if self.code.refresh(&self.memory, self.list).is_ok() {
             self.processes.learn(&self.memory, &self.code);
@@ -120,6 +151,7 @@ impl Target {
         if let Ok(maps) = mappings(pid) {
             self.libraries = Libraries::of(maps, PathBuf::from(format!("/proc/{pid}/root")));
         }
+        true
     }
 
     /// The facts about the process of a look.
@@ -332,7 +364,7 @@ impl Sampler {
         mut tell: impl FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut is_there = true;
-        while is_there && goes_on() {
+        while is_there && goes_on() && !self.target.is_gone {
             self.list_again(&mut tell)?;
             is_there = match &mut self.source {
                 Source::Events(events, _) => {
@@ -362,6 +394,9 @@ impl Sampler {
             return Ok(());
         }
         self.listed_ns = now_ns;
+        if !self.target.is_there() {
+            return Ok(());
+        }
         // An emulator that has ended has no threads, and the next wait says so.
         let all = self.target.emulator.threads().unwrap_or_default();
         for thread in all.iter().filter(|thread| self.wanted.has(thread.kind)) {
@@ -459,6 +494,10 @@ fn tell_moment<E>(
     tell: &mut impl FnMut(&Told<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let look = &target.look(thread, moment);
+    // What another program does looks like the runtime's own work.
+    if look.does == Does::Runtime && !target.is_there() {
+        return Ok(());
+    }
     if let Some(pid) = look.pid()
         && known.insert(pid)
         && let Some(named) = target.named(look)

@@ -179,7 +179,6 @@ fn frame(function: &Function, address: u64) -> Option<Frame> {
 
 /// The function of the words of a stack that are return addresses; whether the oldest one was reached.
 fn frames_of(code: &Code, words: &[u64], frames: &mut Vec<Frame>) -> bool {
-    let bounds = code.bounds();
     let mut last = 0;
     for word in words
         .iter()
@@ -190,11 +189,11 @@ fn frames_of(code: &Code, words: &[u64], frames: &mut Vec<Frame>) -> bool {
             return true;
         }
         // A function that has called itself: recursion folds.
-        if word == last || !bounds.contains(&word) {
+        if word == last {
             continue;
         }
         last = word;
-        frames.extend(code.at(word - 1).and_then(|of| frame(of, word - 1)));
+        frames.extend(frame_of_caller(code, word));
     }
     false
 }
@@ -339,11 +338,7 @@ fn called<M: Memory>(
         return Look::of_runtime(does);
     }
     let mut process = process_of(known, moment, Some(slot));
-    if let Some(of) = &mut process
-        && let Some(kept) = kept_stack(known, moment, slot, of)
-    {
-        of.stop = kept;
-    }
+    let kept = process.and_then(|of| kept_stack(known, moment, slot, &of));
     let mut frames: Vec<Frame> = leaf.into_iter().collect();
     if let Some(name) = fragment.as_ref().filter(|_| frames.is_empty()) {
         let is_shared = is(CALLS_BY_EXPORT) || CALLS_CURRENT.iter().any(|part| is(part));
@@ -358,7 +353,15 @@ fn called<M: Memory>(
             frames.extend(current.map(native));
         }
         frames.extend(frame(&function, back - 1));
+        if let (Some(of), Some((top, caller))) = (&mut process, kept) {
+            frames.extend(frame_of_caller(known.code, caller));
+            of.stop = top + 8;
+        }
         own_stack(known, process, None, &mut frames);
+    }
+    // The stack has led to nothing that is known.
+    if frames.is_empty() {
+        frames.push(outside(RUNTIME, short(&function.name)));
     }
     let does = match is("garbage_collect") {
         true => Does::Collection,
@@ -371,15 +374,20 @@ fn called<M: Memory>(
     }
 }
 
-/// The top of Erlang's stack where compiled code has not saved it in the process, which then has an older one. It is in a
-/// register, or where the first C function that needed the register has saved that. What shared fragments are called by
-/// is at the top.
+/// The frame that a return address leads to.
+fn frame_of_caller(code: &Code, back: u64) -> Option<Frame> {
+    code.caller(back).and_then(|of| frame(of, back - 1))
+}
+
+/// The top of Erlang's stack where compiled code has not saved it in the process, which then has an older one, and the return
+/// address there. The top is in a register, or where the first C function that needed the register has saved that. What shared
+/// fragments are called by is at the top; since no collector ever sees that, it may have any low bits.
 fn kept_stack<M: Memory>(
     known: &Known<'_, M>,
     moment: &Moment,
     slot: usize,
     process: &Structure,
-) -> Option<u64> {
+) -> Option<(u64, u64)> {
     let back = moment.stack[slot];
     let mut after = [0; AFTER_CALL];
     if !known.memory.read(back, &mut after) || !is_stack_kept(&after) {
@@ -387,13 +395,12 @@ fn kept_stack<M: Memory>(
     }
     let saved = moment.stack[..slot].iter().rev().copied();
     let mut tops = saved.chain([moment.registers.kept]);
-    tops.find(|top| {
-        let is_in = (process.heap..process.hend).contains(top) && top & 7 == 0;
-        let leads_to_code = |[word]: [u64; 1]| {
-            let is_back = is_return_address(word) && known.code.bounds().contains(&word);
-            is_back && known.code.at(word - 1).is_some_and(Function::is_erlang)
-        };
-        is_in && known.memory.words(*top).is_some_and(leads_to_code)
+    tops.find_map(|top| {
+        let is_in = (process.heap..process.hend).contains(&top) && top & 7 == 0;
+        let [word] = is_in.then(|| known.memory.words::<1>(top))??;
+        let is_within = known.code.bounds().contains(&word);
+        let of = is_within.then(|| known.code.at(word - 1))??;
+        of.is_erlang().then_some((top, word))
     })
 }
 
@@ -413,6 +420,7 @@ fn light<M: Memory>(
         |word: u64| bounds.contains(&word) && known.code.at(word).is_some_and(Function::is_erlang);
     let at = spilled.iter().position(|word| is_erlang(*word));
     let Some((at, entry)) = at.map(|at| (at, spilled[at])) else {
+        known.code.miss();
         return own_stack(known, process, None, frames);
     };
     let export = spilled.get(at + 1).copied().unwrap_or(0);

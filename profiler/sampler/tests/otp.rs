@@ -210,6 +210,67 @@ fn shares_are_the_same_of_threads_that_are_stopped() {
     }
 }
 
+/// A program that waits, and then loads a module whose time is almost all in native functions: those that machine code calls
+/// itself, with large numbers and long lists, and one that it calls by its export entry.
+const LOADS_LATE: &str = r#"
+timer:sleep(1000),
+F = fun(S) -> {ok, T, _} = erl_scan:string(S), {ok, P} = erl_parse:parse_form(T), P end,
+{ok, M, B} = compile:forms([F(S) || S <- [
+    "-module(late).", "-export([runs/2]).",
+    "runs(X, L) -> big(X, 300), long(L, 100), decodes(term_to_binary(L), 10), runs(X, L).",
+    "big(_, 0) -> ok; big(X, N) -> _ = (X * X) rem 7, big(X, N - 1).",
+    "long(_, 0) -> ok; long(L, N) -> 10000 = length(L), long(L, N - 1).",
+    "decodes(_, 0) -> ok; decodes(B, N) -> _ = binary_to_term(B), decodes(B, N - 1)."]]),
+{module, M} = code:load_binary(M, "late", B),
+late:runs(1 bsl 20000, lists:seq(1, 10000))."#;
+
+#[test]
+fn native_functions_have_callers_that_were_loaded_later() {
+    let program: String = LOADS_LATE.split('\n').collect::<Vec<_>>().join(" ");
+    let Some(mut node) = node_of("beamline_late", &program) else {
+        return;
+    };
+    let has = |target: &Target, module: &str| {
+        let mut functions = target.code().functions();
+        functions.any(|of| &*of.module == module)
+    };
+    let waits = |target: &Target| {
+        let mut functions = target.code().functions();
+        functions.any(|of| &*of.module == "timer")
+    };
+    let Some(target) = target_when(&mut node, waits) else {
+        return;
+    };
+    assert!(!has(&target, "late"), "it was loaded too early");
+    let sampler = Sampler::start(target, Threads::Normal, Some(How::Events), |_| 997);
+    let mut sampler = sampler.expect("this user may");
+    // From the first sample that shows the module.
+    let natives = std::cell::Cell::new(0);
+    let mut known = HashMap::<String, u32>::new();
+    let ran = sampler.run(
+        || natives.get() < 500,
+        |told| {
+            if let Told::Sample { look, .. } = told
+                && look.does == Does::Native
+            {
+                let mut names = look.frames.iter().filter_map(name);
+                let late = names.find(|name| name.starts_with("late:"));
+                if late.is_some() || natives.get() > 0 {
+                    natives.set(natives.get() + 1);
+                    *known.entry(late.unwrap_or_default()).or_default() += 1;
+                }
+            }
+            Ok::<(), std::io::Error>(())
+        },
+    );
+    ran.expect("it goes on");
+    let unknown = known.get("").copied().unwrap_or(0);
+    assert!(unknown * 20 < natives.get(), "{known:?}");
+    for function in ["late:big/2", "late:long/2", "late:decodes/2"] {
+        assert!(known.contains_key(function), "{function}: {known:?}");
+    }
+}
+
 /// A program that says its pid, and is one of many processes.
 const SAYS_ITS_PID: &str = "[spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 1000)], \
 spawn(fun() -> io:format(\"~p~n\", [self()]), F = fun(F) -> lists:seq(1, 100), F(F) end, F(F) end), \

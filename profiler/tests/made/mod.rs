@@ -23,6 +23,14 @@ const B: Id = Id::Process(10);
 impl Recorded {
     pub(crate) fn new(path: &Path, ring_bytes: u64) -> Recorded {
         let events = Group::ALL.iter().map(|group| group.name().to_owned());
+        let settings = Settings {
+            events: events.collect(),
+            ..Settings::default()
+        };
+        Recorded::of(path, ring_bytes, settings)
+    }
+
+    pub(crate) fn of(path: &Path, ring_bytes: u64, settings: Settings) -> Recorded {
         let options = RingOptions {
             schedulers: 1,
             ring_bytes,
@@ -37,10 +45,7 @@ impl Recorded {
             description: Description {
                 otp: "29".into(),
                 command: vec!["erl".into(), EVIL.into()],
-                settings: Settings {
-                    events: events.collect(),
-                    ..Settings::default()
-                },
+                settings,
                 ..Description::default()
             },
         };

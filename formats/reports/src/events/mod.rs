@@ -33,6 +33,7 @@ pub use in_transit::{InTransit, Passing, Sent};
 pub(crate) use meanwhile::MEANWHILE;
 pub use meanwhile::{NEEDS as MEANWHILE_NEEDS, meanwhile};
 pub use pass::scan;
+pub(crate) use sampled::Tallies;
 pub use sampled::{Change, Changes, Does, Looked, Moved, Row, Sampled, Share, Stopped, ThreadKind};
 pub(crate) use spans::SLICE_REDUCTIONS;
 pub use spans::{Collection, DirtyCall, End, Slice, SocketSpan, Span, Spans, follow};

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use beamline_formats::profile::Native;
 use beamline_formats::ring::{
-    Anchor, Clock, Description, Event, Group, Id, Name, NameId, Recording, Ring, RingOptions,
-    Sampling, Settings, WhenFull,
+    Anchor, Clock, Description, Event, Frame, Group, Id, Name, NameId, Recording, Ring,
+    RingOptions, Sampling, Settings, WhenFull,
 };
 use tempfile::TempDir;
+
+use crate::events::{Does, Looked, ThreadKind};
 
 /// A recording in a folder of its own, which is removed with this value.
 pub(crate) struct Sample {
@@ -248,5 +250,37 @@ pub(crate) fn varied() -> Sample {
     sample.back(201_000, a);
     sample.write(202_000, a, Event::Exit { text: "normal" });
     sample.write(202_500, a, Event::OutExited {});
+    sample
+}
+
+/// A recording in which `f` was seen `own` times by itself and `g`, called by it, `callee` times.
+pub(crate) fn seen(own: u64, callee: u64) -> Sample {
+    let sampling = Sampling {
+        rate_hz: 200,
+        means: "test".into(),
+        of_running: true,
+    };
+    let mut sample = Sample::sampled(sampling);
+    let mut stack = |below, name| {
+        let function = sample.function(name);
+        let line = 7;
+        sample.name(Name::Stack(Frame {
+            below,
+            function,
+            line,
+        }))
+    };
+    let f = stack(NameId::NONE, "f");
+    let g = stack(f, "g");
+    let looked = Looked {
+        does: Does::Erlang,
+        kind: ThreadKind::Scheduler,
+        number: 2,
+    };
+    for at in 0..own + callee {
+        let stack = if at < own { f } else { g };
+        sample.write(at, process(9), looked.event(stack));
+    }
+    sample.write(own + callee, Id::None, Event::SamplesLost { count: 3 });
     sample
 }

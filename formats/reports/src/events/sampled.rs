@@ -9,7 +9,9 @@ use std::fmt;
 
 use beamline_formats::name;
 use beamline_formats::profile::{LeftOut, Node, Profile, Rest, View};
-use beamline_formats::ring::{DIRTY_CPU, DIRTY_IO, Error, Event, Id, Losses, Recording, Sampling};
+use beamline_formats::ring::{
+    DIRTY_CPU, DIRTY_IO, Error, Event, Id, Losses, NameId, Recording, Sampling,
+};
 use serde::Serialize;
 
 pub use changes::{Change, Changes, Moved};
@@ -41,6 +43,11 @@ impl Does {
 
     fn of(number: u64) -> Option<Does> {
         Does::ALL.into_iter().find(|does| *does as u64 == number)
+    }
+
+    /// Its place in the list of all.
+    pub(crate) fn place(self) -> usize {
+        self as usize - 1
     }
 
     /// In a report.
@@ -113,9 +120,40 @@ pub struct Looked {
 }
 
 impl Looked {
+    /// What a record tells, if it is of a look.
+    pub(crate) fn of(event: &Event<'_>) -> Option<Looked> {
+        Looked::with_stack(event).map(|(looked, _)| looked)
+    }
+
+    /// The same, with the stack.
+    pub(crate) fn with_stack(event: &Event<'_>) -> Option<(Looked, NameId)> {
+        match *event {
+            Event::Sampled {
+                stack,
+                does,
+                kind,
+                number,
+            } => {
+                let looked = Looked {
+                    // A newer writer may know more.
+                    does: Does::of(does).unwrap_or(Does::Runtime),
+                    kind: ThreadKind::of(kind),
+                    number,
+                };
+                Some((looked, stack))
+            }
+            _ => None,
+        }
+    }
+
+    /// The thread, as reports call it.
+    pub(crate) fn thread(kind: ThreadKind, number: u64) -> String {
+        format!("{} {number}", kind.name())
+    }
+
     /// The record of it.
     #[must_use]
-    pub fn event(self, stack: beamline_formats::ring::NameId) -> Event<'static> {
+    pub fn event(self, stack: NameId) -> Event<'static> {
         Event::Sampled {
             stack,
             does: self.does as u64,
@@ -241,30 +279,26 @@ pub struct Sampled {
 
 /// Counts what was seen.
 #[derive(Default)]
-struct Tallies {
+pub(crate) struct Tallies {
     does: HashMap<Does, u64>,
     threads: HashMap<(ThreadKind, u64), u64>,
     processes: HashMap<Id, u64>,
-    samples: u64,
-    lost: u64,
-    stopped: Option<Stopped>,
+    pub(crate) samples: u64,
+    pub(crate) lost: u64,
+    pub(crate) stopped: Option<Stopped>,
 }
 
 impl Sink for Tallies {
     fn take(&mut self, batch: &Batch) -> Result<(), Error> {
         for record in batch.whole() {
+            if let Some(looked) = Looked::of(&record.event) {
+                self.samples += 1;
+                *self.does.entry(looked.does).or_default() += 1;
+                let thread = (looked.kind, looked.number);
+                *self.threads.entry(thread).or_default() += 1;
+                *self.processes.entry(record.subject).or_default() += 1;
+            }
             match record.event {
-                Event::Sampled {
-                    does, kind, number, ..
-                } => {
-                    self.samples += 1;
-                    // A newer writer may know more.
-                    let does = Does::of(does).unwrap_or(Does::Runtime);
-                    *self.does.entry(does).or_default() += 1;
-                    let thread = (ThreadKind::of(kind), number);
-                    *self.threads.entry(thread).or_default() += 1;
-                    *self.processes.entry(record.subject).or_default() += 1;
-                }
                 Event::SamplesLost { count } => self.lost += count,
                 Event::ThreadsStopped { looks, ns } => {
                     let stopped = self.stopped.get_or_insert_default();
@@ -309,7 +343,7 @@ impl Sampled {
                 .trim_end()
                 .to_owned(),
         };
-        let thread = |(kind, number): (ThreadKind, u64)| format!("{} {number}", kind.name());
+        let thread = |(kind, number): (ThreadKind, u64)| Looked::thread(kind, number);
         let (functions, of) = functions(&profile, sampling.period_ns(), samples);
         let description = recording.description();
         let does = tallies.does.into_iter();

@@ -8,6 +8,7 @@ mod callgrind;
 mod firefox;
 mod jsonl;
 mod perfetto;
+mod perfetto_samples;
 mod pprof;
 mod proto;
 mod sampled;
@@ -119,7 +120,12 @@ impl Target {
     fn takes_samples(self) -> bool {
         matches!(
             self,
-            Target::Folded | Target::Pprof | Target::Speedscope | Target::Firefox | Target::Jsonl
+            Target::Folded
+                | Target::Pprof
+                | Target::Speedscope
+                | Target::Firefox
+                | Target::Perfetto
+                | Target::Jsonl
         )
     }
 }
@@ -186,8 +192,12 @@ pub fn write(
     }
     selection.check(recording)?;
     let part = &selection.part(recording);
-    if recording.sampling().is_some() && target == Target::Speedscope {
-        return sampled::speedscope(recording, part, out);
+    match (recording.sampling(), target) {
+        (Some(_), Target::Speedscope) => return sampled::speedscope(recording, part, out),
+        (Some(sampling), Target::Perfetto) => {
+            return perfetto_samples::write(recording, sampling, part, out);
+        }
+        _ => {}
     }
     match target {
         Target::Folded | Target::Callgrind | Target::Pprof => {

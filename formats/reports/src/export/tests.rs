@@ -13,6 +13,7 @@ use super::*;
 use crate::events::sample::{self, Sample, process};
 
 mod native;
+mod samples;
 
 fn export(recording: &Recording, target: Target) -> Vec<u8> {
     let mut out = Vec::new();

@@ -12,6 +12,7 @@ use super::follow::{
     Life, LongCall, LongCollection, LongDirty, LongSlice, LongWait, Longest, Mark, Message,
 };
 use super::races::{Found, RacesOnPage};
+use super::samples::Samples;
 use super::sinks::{Measured, Sinks};
 use super::tables::{Tables, missing};
 use crate::events::{End, Summary};
@@ -53,6 +54,8 @@ pub struct Page {
     schedulers: Vec<Scheduler>,
     /// How long a part of the time is, of which each has its own costs and sizes.
     part_ns: u64,
+    /// Of a recording of samples: it has no calls, and nothing that is made of them.
+    sampled: Option<Samples>,
     flame: Flame,
     calls: Calls,
     slices: Slices,
@@ -233,6 +236,7 @@ impl Page {
             in_parts,
             calls,
             follow,
+            seen,
             histograms: measured,
         } = Sinks::of(recording, ROWS, most, races.comings())?;
         // They take much memory until they are drawn.
@@ -245,7 +249,6 @@ impl Page {
             &follow.slices.sorted(|slice| slice.start_ns),
             &mut tables,
         );
-        let collections = follow.collections.sorted(|collection| collection.start_ns);
         let description = recording.description();
         Ok(Page {
             file: file.to_owned(),
@@ -258,6 +261,9 @@ impl Page {
             end_ns: span.1,
             schedulers: schedulers(recording, &follow.use_ns),
             part_ns: clock.part_ns(),
+            sampled: seen
+                .zip(recording.sampling())
+                .map(|(seen, sampling)| seen.on_page(sampling)),
             flame: Flame::of(recording, &profile, most, in_parts, &mut tables),
             calls: self::calls(recording, &calls, &mut tables),
             slices: Slices {
@@ -266,12 +272,7 @@ impl Page {
                 ..slices
             },
             dirty: dirty(&follow.dirty, &mut tables),
-            collections: Collections {
-                missing: missing(recording, "collections", &[Group::Gc]),
-                left: follow.collections.left,
-                left_ns: follow.collections.left_ns,
-                ..self::collections(&collections, &mut tables)
-            },
+            collections: collections(recording, &follow.collections, &mut tables),
             waits: Waits {
                 sockets_left,
                 ..waits(recording, &follow.waits, &mut tables)
@@ -393,8 +394,16 @@ fn calls(recording: &Recording, longest: &Longest<LongCall>, tables: &mut Tables
     out
 }
 
-fn collections(collections: &[&LongCollection], tables: &mut Tables<'_>) -> Collections {
+fn collections(
+    recording: &Recording,
+    longest: &Longest<LongCollection>,
+    tables: &mut Tables<'_>,
+) -> Collections {
+    let collections = longest.sorted(|collection| collection.start_ns);
     let mut out = Collections {
+        missing: missing(recording, "collections", &[Group::Gc]),
+        left: longest.left,
+        left_ns: longest.left_ns,
         start: differences(collections.iter().map(|collection| collection.start_ns)),
         ..Collections::default()
     };
@@ -491,7 +500,10 @@ fn processes(lives: &HashMap<Id, Life>, tables: &mut Tables<'_>) -> Processes {
             .names
             .process(id)
             .map_or(Id::None, |process| process.parent);
-        out.id.push(id.to_string());
+        out.id.push(match id {
+            Id::None => "(no process)".to_owned(),
+            id => id.to_string(),
+        });
         out.name.push(tables.text(&tables.names.process_text(id)));
         out.parent.push(match parent {
             Id::None => String::new(),

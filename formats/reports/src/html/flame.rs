@@ -61,8 +61,11 @@ struct Width {
 type CostOf = fn(&Node) -> u64;
 type InPartOf = fn(&Costs) -> i64;
 
-/// Names, whether they are times, and costs of the widths that there may be.
-const WIDTHS: [(&str, bool, CostOf, InPartOf); 6] = [
+/// A width that there may be: its name, whether it is a time, and its costs.
+type Kind = (&'static str, bool, CostOf, InPartOf);
+
+/// Widths of calls.
+const WIDTHS: [Kind; 6] = [
     (
         "time",
         true,
@@ -96,6 +99,14 @@ const WIDTHS: [(&str, bool, CostOf, InPartOf); 6] = [
     ),
 ];
 
+/// The width of samples, of which each stands for a time.
+const SAMPLES: [Kind; 1] = [(
+    "samples",
+    false,
+    |node| node.cost.time_ns,
+    |costs| signed(costs.time_ns),
+)];
+
 fn signed(cost: u64) -> i64 {
     i64::try_from(cost).unwrap_or(i64::MAX)
 }
@@ -125,8 +136,11 @@ fn shown(nodes: &[Node], totals: &[Vec<u64>], most: usize) -> Vec<usize> {
     shown
 }
 
-/// What is missing in a recording without calls; or empty.
+/// What is missing in a recording without calls; or empty, as of samples.
 pub(super) fn needs(recording: &Recording) -> String {
+    if recording.sampling().is_some() {
+        return String::new();
+    }
     missing(recording, "calls", &[Group::Calls, Group::Returns])
 }
 
@@ -190,6 +204,14 @@ impl Cells {
     }
 }
 
+impl Cells {
+    /// Has costs count in this unit.
+    fn divide(&mut self, unit: u64) {
+        let costs = self.costs.iter_mut().flatten();
+        costs.for_each(|cost| *cost /= signed(unit));
+    }
+}
+
 impl Flame {
     /// The paths of a recording and its profile, at most so many.
     pub(super) fn of(
@@ -199,6 +221,11 @@ impl Flame {
         cells: (Vec<InPart>, u32),
         tables: &mut Tables<'_>,
     ) -> Flame {
+        // A sample counts 1, whatever time it stands for.
+        let (kinds, unit) = match recording.sampling() {
+            Some(sampling) => (&SAMPLES[..], sampling.period_ns().max(1)),
+            None => (&WIDTHS[..], 1),
+        };
         let missing = needs(recording);
         if !missing.is_empty() {
             return Flame {
@@ -208,7 +235,9 @@ impl Flame {
         }
         let nodes = &profile.nodes;
         let outermost = outermost(profile);
-        let totals = WIDTHS.map(|(_, _, cost, _)| costs_with_callees(profile, cost));
+        let totals = kinds.iter();
+        let totals = totals.map(|(_, _, cost, _)| costs_with_callees(profile, cost));
+        let totals: Vec<Vec<u64>> = totals.collect();
         let shown = shown(nodes, &totals, most);
         let numbers = shown_in(nodes, &shown);
         let mut out = Flame {
@@ -218,16 +247,16 @@ impl Flame {
         out.functions(profile, tables);
         out.paths(profile, &shown, &numbers, tables);
         let mut in_parts = Vec::new();
-        for ((name, is_time, cost, in_part), totals) in WIDTHS.into_iter().zip(totals) {
+        for ((name, is_time, cost, in_part), totals) in kinds.iter().copied().zip(totals) {
             if totals.iter().all(|total| *total == 0) {
                 continue;
             }
             in_parts.push(in_part);
-            let width = |own, total| Width {
+            let width = |own: Vec<u64>, total: Vec<u64>| Width {
                 name,
                 is_time,
-                own,
-                total,
+                own: own.into_iter().map(|own| own / unit).collect(),
+                total: total.into_iter().map(|total| total / unit).collect(),
             };
             let sums = function_sums(profile, cost, &totals, &outermost);
             let (own, total) = sums.iter().map(|sum| (sum.own, sum.total)).unzip();
@@ -237,6 +266,7 @@ impl Flame {
             out.widths.push(width(own, total));
         }
         out.cells = Cells::of(cells, &numbers, &shown, &in_parts);
+        out.cells.divide(unit);
         out
     }
 

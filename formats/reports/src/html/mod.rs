@@ -2,7 +2,7 @@
 //!
 //! [`Page::read`] takes the page's data out of a recording: the report, call paths with their costs in parts of the time,
 //! calls, time slices, collections, single events, messages, races and histograms. It keeps a limited number of the things that a recording may have very many of, and
-//! the page says what was left out. [`Page::write`] puts the data into the page as JSON, which the page's own script
+//! the page says what was left out. Of samples, it has call paths with their numbers of samples, and what each thread did. [`Page::write`] puts the data into the page as JSON, which the page's own script
 //! draws. Names and texts come from programs and are never taken for HTML: the JSON holds no `<`, and the script makes
 //! text of them.
 
@@ -12,6 +12,7 @@ mod flame;
 mod follow;
 mod parts;
 mod races;
+mod samples;
 mod sinks;
 mod tables;
 #[cfg(test)]
@@ -24,13 +25,14 @@ pub use data::{Notice, Page};
 /// The page: what stands in the places of these marks, in their order.
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 17] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("page/name.js"),
     include_str!("page/base.js"),
     include_str!("page/link.js"),
     include_str!("page/tabs.js"),
     include_str!("page/costs.js"),
     include_str!("page/stretch.js"),
+    include_str!("page/samples.js"),
     include_str!("page/overview.js"),
     include_str!("page/flame.js"),
     include_str!("page/functions.js"),

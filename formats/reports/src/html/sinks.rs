@@ -9,6 +9,7 @@ use super::clock::{Clock, Sizes};
 use super::follow::{Follow, LongCall, Longest};
 use super::parts::{InPart, InParts};
 use super::races::Coming;
+use super::samples::Seen;
 use crate::events::batch::Batch;
 use crate::events::calls::Callers;
 use crate::events::pass::{Sink, pass};
@@ -119,6 +120,8 @@ pub(super) struct Sinks<'r> {
     pub(super) in_parts: (Vec<InPart>, u32),
     pub(super) calls: Longest<LongCall>,
     pub(super) follow: Follow<'r>,
+    /// Of a recording of samples alone.
+    pub(super) seen: Option<Seen>,
     /// Of those for which the recording has what they need.
     pub(super) histograms: Vec<Measured>,
 }
@@ -155,10 +158,15 @@ impl<'r> Sinks<'r> {
             spans: Spans::new().with_messages(recording),
             measures: measures(recording, &others, clock),
         };
-        let read = match calls.measures.is_empty() {
-            true => pass(recording, &mut [&mut paths, &mut others])?,
-            false => pass(recording, &mut [&mut paths, &mut calls, &mut others])?,
-        };
+        let mut seen = recording.sampling().map(|_| Seen::new(clock));
+        let mut sinks: Vec<&mut dyn Sink> = vec![&mut paths, &mut others];
+        if !calls.measures.is_empty() {
+            sinks.push(&mut calls);
+        }
+        if let Some(seen) = &mut seen {
+            sinks.push(seen);
+        }
+        let read = pass(recording, &mut sinks)?;
         let (callers, cells, shift) = paths.finish();
         let (mut summary, profile) = Summary::finish(recording, &read, callers, &others.overview)?;
         let sockets_left = summary.connections.len().saturating_sub(SOCKETS);
@@ -179,6 +187,7 @@ impl<'r> Sinks<'r> {
             in_parts: (cells, shift),
             calls: calls.longest,
             follow: others.follow,
+            seen,
             histograms,
         })
     }

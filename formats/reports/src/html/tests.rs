@@ -4,7 +4,7 @@ use beamline_formats::ring::{Event, Group, Id, Label, NameId, SignalKind};
 use serde_json::Value;
 
 use super::*;
-use crate::events::sample::{self, Sample, process};
+use crate::events::sample::{self, Sample, process, seen};
 
 const MOST: usize = 1000;
 
@@ -544,4 +544,39 @@ fn races_of_which_little_is_recorded_have_what_is_known() {
         missing.starts_with("No races can be shown: the recording has no order. "),
         "{missing}"
     );
+}
+
+#[test]
+fn samples_are_numbers_of_samples_and_no_calls() {
+    let page = data(&html(&seen(30, 10), MOST));
+    let sampled = &page["sampled"];
+    assert_eq!(
+        (&sampled["rate_hz"], &sampled["samples"]),
+        (&200.into(), &40.into())
+    );
+    assert_eq!(
+        (&sampled["lost"], &sampled["stopped"]),
+        (&3.into(), &"".into())
+    );
+    let flame = &page["flame"];
+    assert_eq!(flame["missing"], "");
+    let widths = flame["widths"].as_array().expect("a list");
+    assert_eq!(widths.len(), 1);
+    assert_eq!(widths[0]["name"], "samples");
+    assert_eq!(numbers(&widths[0]["own"]), [30, 10]);
+    assert_eq!(numbers(&widths[0]["total"]), [40, 10]);
+    let functions = &flame["costs"][0];
+    assert_eq!(numbers(&functions["total"]), [40, 10]);
+    let of_paths: Vec<i64> = cells(flame, 0).iter().map(|(_, _, cost)| *cost).collect();
+    assert_eq!(of_paths.iter().sum::<i64>(), 40);
+    let threads = sampled["threads"].as_array().expect("a list");
+    assert_eq!(threads.len(), 1);
+    assert_eq!(threads[0]["name"], "scheduler 2");
+    // One number for each part of the time; none of what it never did.
+    let does = threads[0]["does"].as_array().expect("a list");
+    let sums = does.iter().map(numbers);
+    let sums: Vec<(usize, i64)> = sums.map(|of| (of.len(), of.iter().sum())).collect();
+    assert_eq!(sums, [(240, 40), (0, 0), (0, 0), (0, 0)]);
+    // A recording of calls is none of samples.
+    assert_eq!(data(&html(&sample::varied(), MOST))["sampled"], Value::Null);
 }

@@ -70,10 +70,14 @@ pub fn is_stack_kept(code: &[u8; AFTER_CALL]) -> bool {
     first(TAKES_BACK).is_some_and(|at| first(READS_PROCESS).is_none_or(|other| at < other))
 }
 
+/// Addresses that a program cannot have: near zero, and those of the kernel.
+const FIRST: u64 = 1 << 16;
+const BEHIND: u64 = 1 << 47;
+
 /// Whether a word of Erlang's stack may be a return address: terms have a tag in the two low bits.
 #[must_use]
 pub fn is_return_address(word: u64) -> bool {
-    word & 3 == 0 && word != 0
+    word & 3 == 0 && (FIRST..BEHIND).contains(&word)
 }
 
 #[cfg(test)]

@@ -159,6 +159,12 @@ fn a_stack_that_the_process_does_not_have_is_where_it_was_kept() {
     assert_eq!(names(&seen), old);
     code[0x110..0x113].copy_from_slice(&[0x48, 0x8b, 0xe5]);
     memory.rows.insert(back - 0x100, code);
+    // What calls a fragment is not there when the process is collected: its return address has any low bits.
+    let odd = emulator(&[IN_FUN + 1, IN_MAP, EXIT]);
+    let mut odd_memory = memory.clone();
+    odd_memory.rows.insert(HEAP, odd.rows[&HEAP].clone());
+    let seen = look(&odd_memory, registers, &[7, back], false);
+    assert_eq!(names(&seen), new);
     for (register, saved, expect) in [
         (kept, 7, &new),
         // Saved by a C function.
@@ -172,6 +178,23 @@ fn a_stack_that_the_process_does_not_have_is_where_it_was_kept() {
         };
         let seen = look(&memory, registers, &[7, saved, back], false);
         assert_eq!(names(&seen), *expect, "{register:x} {saved:x}");
+    }
+}
+
+#[test]
+fn a_stack_that_leads_to_unknown_code_is_a_reason_to_read_code_again() {
+    let code = Code::read(&made(), ListAt(LIST)).expect("it is whole");
+    for (stack, is_missed) in [
+        (&[IN_FUN, IN_MAP, EXIT][..], false),
+        // Terms are no addresses.
+        (&[0x3b, CODE + 0x2001, 0, 8, EXIT], false),
+        (&[IN_FUN, CODE + 0x2000, EXIT, CODE + 0x3000], true),
+        (&[EXIT, CODE + 0x2000], false),
+    ] {
+        let mut frames = Vec::new();
+        assert!(frames_of(&code, stack, &mut frames), "{stack:x?}");
+        assert_eq!(code.take_missed(), is_missed, "{stack:x?}");
+        assert!(!code.take_missed(), "it is told once");
     }
 }
 

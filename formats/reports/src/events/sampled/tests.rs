@@ -1,39 +1,7 @@
 use beamline_formats::ring::{Frame, Name, NameId};
 
 use super::*;
-use crate::events::sample::{Sample, process};
-
-/// A recording in which `f` was seen `own` times by itself and `g`, called by it, `callee` times.
-fn seen(own: u64, callee: u64) -> Sample {
-    let sampling = Sampling {
-        rate_hz: 200,
-        means: "test".into(),
-        of_running: true,
-    };
-    let mut sample = Sample::sampled(sampling);
-    let mut stack = |below, name| {
-        let function = sample.function(name);
-        let line = 7;
-        sample.name(Name::Stack(Frame {
-            below,
-            function,
-            line,
-        }))
-    };
-    let f = stack(NameId::NONE, "f");
-    let g = stack(f, "g");
-    let looked = Looked {
-        does: Does::Erlang,
-        kind: ThreadKind::Scheduler,
-        number: 2,
-    };
-    for at in 0..own + callee {
-        let stack = if at < own { f } else { g };
-        sample.write(at, process(9), looked.event(stack));
-    }
-    sample.write(own + callee, Id::None, Event::SamplesLost { count: 3 });
-    sample
-}
+use crate::events::sample::{Sample, process, seen};
 
 fn read(sample: &Sample) -> (Sampled, Profile) {
     let recording = sample.open();
@@ -131,7 +99,7 @@ fn exports_have_samples_and_no_calls() {
     assert_eq!(thread["samples"]["weight"][4], 5.0);
     assert_eq!(thread["stackTable"]["prefix"], serde_json::json!([null, 0]));
     assert_eq!(json["meta"]["interval"], 5.0);
-    for target in [Target::Perfetto, Target::Callgrind, Target::Hdr] {
+    for target in [Target::Callgrind, Target::Hdr] {
         let error = export(target).expect_err("it needs calls").to_string();
         let begin = format!("{} cannot be made of samples", target.name());
         assert!(error.starts_with(&begin), "{error}");

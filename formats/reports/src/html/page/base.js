@@ -1,6 +1,8 @@
 // What all parts of the page share: the data, elements, numbers as people read them, and canvases.
 
 const data = JSON.parse(document.getElementById("data").textContent);
+// Samples of threads in each part of the time, by what they did; null where calls were recorded.
+const { sampled } = data;
 const byId = (id) => document.getElementById(id);
 
 // Makes an element. What it holds are elements and texts: a text is never taken for HTML.
@@ -86,8 +88,9 @@ const NATIVE = [
   { name: "dirty I/O", text: "Native code on a dirty I/O scheduler", color: "#40cdeb", edge: "#003f52", dashes: [6, 3] },
 ];
 
-// The legend of the kinds that there are.
+// The legend of the kinds that there are. Samples do not tell which kind of scheduler a function is for.
 function nativeLegend() {
+  if (sampled !== null) NATIVE[1].text = "Native function";
   const kinds = [1, 2, 3].filter((kind) => data.flame.native.includes(kind));
   if (kinds.length === 0) return [];
   return [make("div", { class: "legend" }, kinds.map((kind) => {

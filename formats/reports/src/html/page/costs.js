@@ -123,7 +123,8 @@ function sumCells() {
 // Boot: what processes do that call none of the program's functions, and what others did before they called one.
 // Of each process the first part of the time in which one of the program's functions cost something.
 const firstOwnPart = new Map();
-const isBoot = hasPaths ? findBoot() : new Uint8Array(0);
+// Samples begin when somebody begins to look: nothing of them is boot.
+const isBoot = hasPaths && sampled === null ? findBoot() : new Uint8Array(0);
 const hasBoot = isBoot.includes(1) && isBoot.includes(0);
 const hasOthers = hasPaths && flame.is_app.includes(1) && flame.is_app.includes(0);
 // What the program does is shown at first.
@@ -202,24 +203,27 @@ function allCosts(width) {
   return sum;
 }
 
+// Adds a cell's cost of the first width to the parts of the time that are in it.
+function addCell(all, cell) {
+  for (let at = 0; at < cells.factor; at++) {
+    const part = cells.part[cell] * cells.factor + at;
+    if (part < PARTS) all[part] += cells.costs[0][cell] / cells.factor;
+  }
+}
+
 // In each part of the time what a function cost itself, of the first width; of -1 all functions together.
 function overTime(of) {
   const all = new Float64Array(PARTS);
   if (!hasPaths) return all;
   for (let path = 0; path < flame.of.length; path++) {
     if (of >= 0 && flame.of[path] !== of) continue;
-    eachCell(path, (cell) => {
-      for (let at = 0; at < cells.factor; at++) {
-        const part = cells.part[cell] * cells.factor + at;
-        if (part < PARTS) all[part] += cells.costs[0][cell] / cells.factor;
-      }
-    });
+    eachCell(path, (cell) => addCell(all, cell));
   }
   return all;
 }
 
-const widthNames = { time: "time", calls: "calls", words: "words", reductions: "reductions", wait: "time of waiting", dirty_wait: "waiting for dirty schedulers" };
-const widthUnits = { calls: ["call", "calls"], words: ["word", "words"], reductions: ["reduction", "reductions"] };
+const widthNames = { samples: "samples", time: "time", calls: "calls", words: "words", reductions: "reductions", wait: "time of waiting", dirty_wait: "waiting for dirty schedulers" };
+const widthUnits = { samples: ["sample", "samples"], calls: ["call", "calls"], words: ["word", "words"], reductions: ["reduction", "reductions"] };
 const widthAt = (name) => flame.widths.findIndex((width) => width.name === name);
 
 // A cost with its unit.

@@ -284,7 +284,8 @@ function makeFlame() {
   // What stands under the name: as much as has room.
   function costsUnder(context, node, room) {
     const { own, total } = state.tree;
-    const [mine, all] = [value(own[state.width][node]), value(total[state.width][node])];
+    const told = sampled === null ? value : (number) => percent(number, total[state.width][0]);
+    const [mine, all] = [told(own[state.width][node]), node === 0 ? value(total[state.width][0]) : told(total[state.width][node])];
     const callsAt = widthAt("calls");
     const calls = callsAt < 0 || callsAt === state.width || state.isInverted ? "" : `, ${plural(own[callsAt][node], "call", "calls")}`;
     const texts = node === 0 || state.isInverted ? [all] : [`${mine} own, ${all} in all${calls}`, `${mine} own, ${all} in all`, `${mine} / ${all}`, all];
@@ -306,7 +307,8 @@ function makeFlame() {
     const { tree, at } = state;
     const total = tree.total[state.width];
     const own = tree.own[state.width];
-    const parts = [make("b", {}, functionText(tree.of[at])), `: ${value(total[at])}, ${percent(total[at], total[0])} of all`];
+    const part = sampled === null ? percent : shareText;
+    const parts = [make("b", {}, functionText(tree.of[at])), `: ${value(total[at])}, ${part(total[at], total[0])} of all`];
     if (state.zoom !== 0 && total[at] <= total[state.zoom]) parts.push(`, ${percent(total[at], total[state.zoom])} of what is zoomed into`);
     if (at !== 0) {
       parts.push(`; own ${value(own[at])}`);
@@ -321,7 +323,7 @@ function makeFlame() {
     if (at !== 0) {
       parts.push(" ",
         make("button", { type: "button", onclick: () => go.function(tree.of[at]) }, "Callers and callees"), " ",
-        make("button", { type: "button", onclick: () => { mark(tree.of[at]); go.timeline(); } }, "Its calls on the timeline"));
+        make("button", { type: "button", onclick: () => { mark(tree.of[at]); go.timeline(); } }, ON_TIMELINE));
     }
     say(detail, parts);
     out.disabled = state.zoom === 0;
@@ -481,13 +483,13 @@ function makeFlame() {
   };
 
   fillProcesses();
-  if (data.slices.missing !== "") {
+  if (data.slices.missing !== "" && sampled === null) {
     body.append(make("p", { class: "faint" }, "Time slices were not recorded: what calls waited is part of their time."));
   }
   body.append(
     make("div", { class: "tools" },
       make("label", {}, "Search ", search), foundText,
-      make("label", {}, "Width ", widthSelect),
+      ...(flame.widths.length > 1 ? [make("label", {}, "Width ", widthSelect)] : []),
       make("label", {}, "Process ", processSelect),
       make("label", {}, "Graph ", kindSelect), make("label", {}, "Direction ", directionSelect), out),
     ...nativeLegend(), view.element, detail, noteLeft);

@@ -31,6 +31,9 @@ function relatives(of) {
   return { callers: sorted(callers), callees: sorted(callees) };
 }
 
+// What goes from a function to the timeline.
+const ON_TIMELINE = sampled === null ? "Its calls on the timeline" : "On the timeline";
+
 // A function as a button that chooses it.
 const functionButton = (of) => make("button", { type: "button", class: "function", onclick: () => go.function(of) }, functionText(of));
 
@@ -50,19 +53,22 @@ function makeFunctions() {
     const part = cost(0, "own")(row);
     return make("span", {}, makeBar(part, list.all), ` ${percent(part, list.all)}`);
   };
-  const columns = [costColumn(own, 0, "own"), ["Share", share, "share", cost(0, "own")], costColumn(total, 0, "total")];
+  const shareColumn = (name, kind, show_, type) => [name, (row) => show_(cost(0, kind)(row), list.all), type, cost(0, kind)];
+  const columns = sampled === null
+    ? [costColumn(own, 0, "own"), ["Share", share, "share", cost(0, "own")], costColumn(total, 0, "total")]
+    : [shareColumn(own, "own", shareBar, "share"), shareColumn(total, "total", shareText, "number"), costColumn("Samples", 0, "total")];
   flame.widths.forEach(({ name }, width) => {
     if (width === 0) return;
     const title = { calls: "Calls", words: "Own words", reductions: "Own reductions", wait: "Waiting", dirty_wait: "Dirty wait" }[name];
     columns.push(costColumn(title, width, "own"));
   });
   columns.push(["Function", (row) => functionButton(row.of), "name", (row) => functionText(row.of)]);
-  const list = makeList("functions", "All functions", columns, (row) => functionText(row.of), hasOthers ? 2 : 0);
+  const list = makeList("functions", "All functions", columns, (row) => functionText(row.of), !hasOthers ? 0 : sampled === null ? 2 : 1);
   const rows = flame.function.map((_, of) => ({ of }));
 
   function fill() {
     const costs = functionCosts();
-    list.all = costs.own[0].reduce((sum, number) => sum + number, 0);
+    list.all = sampled === null ? costs.own[0].reduce((sum, number) => sum + number, 0) : threadSums().all;
     list.fill(rows.filter(({ of }) => isFunctionShown(of) && flame.widths.some((_, width) => costs.total[width][of] > 0)));
   }
 
@@ -70,9 +76,9 @@ function makeFunctions() {
     if (all.length === 0) return make("div", {}, make("h3", {}, title), make("p", { class: "faint" }, none));
     const sum = all.reduce((so, row) => so + row.cost, 0);
     const columns_ = [
-      [isTime ? "Time" : "Cost", (row) => show(0)(row.cost), "number"],
+      [sampled !== null ? "Samples" : isTime ? "Time" : "Cost", (row) => show(0)(row.cost), "number"],
       ["Share", (row) => percent(row.cost, sum), "number"],
-      ["Calls", (row) => count(row.calls), "number"],
+      ...(sampled === null ? [["Calls", (row) => count(row.calls), "number"]] : []),
       ["Function", (row) => (row.of < 0 ? "nobody: the path begins there" : functionButton(row.of)), "name"],
     ];
     const cut = all.slice(0, 50);
@@ -88,14 +94,18 @@ function makeFunctions() {
     const costs = functionCosts();
     const facts_ = flame.widths.map(({ name }, width) =>
       `${widthNames[name]} ${show(width)(costs.own[width][of])} own, ${show(width)(costs.total[width][of])} with callees`);
+    if (sampled !== null) {
+      const told = (kind) => `${shareText(costs[kind][0][of], list.all)} (${plural(costs[kind][0][of], "sample", "samples")})`;
+      facts_.splice(0, 1, `${told("own")} own, ${told("total")} with callees`);
+    }
     one.replaceChildren(
       make("h3", { class: "name" }, functionText(of)),
       make("p", { class: "faint" }, facts_.join("; ")),
       make("div", { class: "tools" },
         make("button", { type: "button", onclick: () => go.search(functionText(of)) }, "In the flame graph"),
-        make("button", { type: "button", onclick: () => go.timeline() }, "Its calls on the timeline"),
+        make("button", { type: "button", onclick: () => go.timeline() }, ON_TIMELINE),
         make("button", { type: "button", onclick: () => mark(-1) }, "Close")),
-      make("div", { class: "tables" }, relativeTable("Callers", callers, "Nobody that was recorded calls it."), relativeTable("Callees", callees, "It calls nothing that was recorded.")));
+      make("div", { class: "tables" }, relativeTable("Callers", callers, sampled === null ? "Nobody that was recorded calls it." : "It was seen as the oldest of stacks only."), relativeTable("Callees", callees, sampled === null ? "It calls nothing that was recorded." : "It was seen as the newest of stacks only.")));
   }
 
   go.function = (of) => {

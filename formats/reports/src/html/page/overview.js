@@ -152,13 +152,19 @@ function etsTable(rows) {
   ], own.slice(0, OVERVIEW_ROWS)));
 }
 
-function makeOverview() {
-  const { summary, slices, collections } = data;
+// What is missing.
+function lossesBox() {
+  const { summary } = data;
   const isLost = summary.losses.length > 0 || summary.names_lost > 0 || summary.since_ns > 0 || !summary.has_ended;
   const losses = make("div", { class: isLost ? "warning" : null, id: "losses" }, data.losses.map((line) => make("p", {}, line)));
   for (const of of summary.unfinished ?? []) {
     losses.append(make("p", {}, `When it broke off, ${of.function} (${NATIVE_NAMES[of.native]})${of.caller === null ? "" : `, called by ${of.caller},`} ran in ${whoText(of)}.`));
   }
+  return losses;
+}
+
+function makeOverview() {
+  const { summary, slices, collections } = data;
   const tables = make("div", { class: "tables" });
   const isIn = (row) => isInShown(row.at_ns, row.at_ns);
   const isTime = hasPaths && flame.widths[0].is_time;
@@ -180,7 +186,7 @@ function makeOverview() {
       systemTable(summary.system.filter(isIn)),
     ].filter((table) => table !== null));
   }
-  byId("overview-body").append(losses, facts(), tables);
+  byId("overview-body").append(lossesBox(), facts(), tables);
   follow((what) => { if (what !== "mark") fill(); });
   fill();
 }

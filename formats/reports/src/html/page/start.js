@@ -3,14 +3,17 @@
 for (const column of [data.calls, data.slices, data.dirty, data.collections, data.waits, data.messages]) column.at = sums(column.start);
 data.marks.time = sums(data.marks.at);
 byId("command").textContent = data.command || data.file;
-byId("about").textContent = data.notice === null ? `${data.file}, recorded with Beamline ${data.beamline}` : `${data.file}. ${data.notice.about}`;
+const made = sampled === null ? "recorded" : `${plural(sampled.samples, "sample", "samples")} at ${count(sampled.rate_hz)} Hz, sampled`;
+byId("about").textContent = data.notice === null ? `${data.file}, ${made} with Beamline ${data.beamline}` : `${data.file}. ${data.notice.about}`;
 if (data.notice !== null) {
   byId("notice").textContent = data.notice.text;
   byId("notice").hidden = false;
 }
 
 makeStretch();
-makeTabs([
+// Parts and keys that only calls have.
+if (sampled !== null) document.querySelectorAll("[data-calls]").forEach((element) => element.remove());
+makeTabs(sampled === null ? [
   ["overview", "Overview", makeOverview],
   ["flame", "Flame graph", makeFlame],
   ["functions", "Functions", makeFunctions],
@@ -21,6 +24,13 @@ makeTabs([
   ["processes", "Processes", makeProcesses],
   ["network", "Network", makeNetwork],
   ["histograms", "Histograms", makeHistograms],
+  ["keys", "Keys", () => {}],
+] : [
+  ["overview", "Overview", makeSampledOverview],
+  ["flame", "Flame graph", makeFlame],
+  ["functions", "Functions", makeFunctions],
+  ["timeline", "Timeline", makeSampledTimeline],
+  ["processes", "Processes", makeSampledProcesses],
   ["keys", "Keys", () => {}],
 ], data.notice === null ? "overview" : data.notice.tab);
 

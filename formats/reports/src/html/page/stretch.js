@@ -4,6 +4,7 @@ const STRIP = 46;
 
 // How busy each part was, from 0 to 1.
 function busyParts() {
+  if (sampled !== null) return busySchedulers();
   const used = data.schedulers.filter(({ use_ns: use }) => use.some((ns) => ns > 0));
   if (used.length > 0) {
     const all = Array.from({ length: PARTS }, (_, part) => used.reduce((sum, { use_ns: use }) => sum + use[part], 0));
