@@ -192,11 +192,7 @@ fn monitor<'p>(
         };
         deliver(p.pid(), Signal::request(down));
     }
-    let node = match target {
-        Monitored::Remote(process) => process.node(),
-        _ => None,
-    };
-    return_when_sent(p, node, p.reference_of(reference))
+    return_when_sent(p, target.node(), p.reference_of(reference))
 }
 
 /// Is it a pid, port or reference of another node, or of an old incarnation of this one?
@@ -265,7 +261,7 @@ fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'sta
 }
 
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
-    let node = node_of_monitor(p, reference);
+    let node = monitored_by(p, reference).and_then(Monitored::node);
     if !demonitor_in_turn(p, reference, true)? {
         explore::keeps_word(p, reference);
     }
@@ -297,13 +293,10 @@ fn demonitor_in_turn<'p>(
     Ok(demonitor(p, reference, keeps)?)
 }
 
-/// The other node that a process is of which is monitored by this reference.
-fn node_of_monitor(p: &Process, reference: Term<'_>) -> Option<Atom> {
+/// What is monitored by this reference.
+fn monitored_by(p: &Process, reference: Term<'_>) -> Option<Monitored> {
     let numbers = reference.as_ref()?.numbers();
-    match p.some_relations()?.origins.get(&numbers)?.target {
-        Monitored::Remote(process) => process.node(),
-        _ => None,
-    }
+    Some(p.some_relations()?.origins.get(&numbers)?.target)
 }
 
 /// Whether a message through its alias would end this monitor.
@@ -346,17 +339,21 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
     if info && explore::is_on() {
         explore::note_unexplored("what demonitor/2 tells with the option info");
     }
-    let node = node_of_monitor(p, reference);
-    if demonitor_in_turn(p, reference, !flush)? {
-        return return_when_sent(p, node, Term::bool(true));
+    let target = monitored_by(p, reference);
+    // One that is still there has given no message yet, but for this kind, which gives several.
+    let gives_several = target == Some(Monitored::TimeOffset);
+    let was_there = demonitor_in_turn(p, reference, !flush)?;
+    if was_there && !(gives_several && flush) {
+        return return_when_sent(p, target.and_then(Monitored::node), Term::bool(true));
     }
-    let result = Term::bool(!info);
+    let result = Term::bool(was_there || !info);
     if flush {
         if explore::is_on() {
             p.begins_flush();
         }
         let flush = export(am::erts_internal, am::flush_monitor_messages, 3);
-        return Err(Control::Trap(flush, vec![reference, Term::bool(false), result]).into());
+        let arguments = vec![reference, Term::bool(gives_several), result];
+        return Err(Control::Trap(flush, arguments).into());
     }
     explore::keeps_word(p, reference);
     Ok(result)

@@ -48,6 +48,14 @@ impl Monitored {
             | Monitored::TimeOffset => None,
         }
     }
+
+    /// The name of the other node that it is a process of.
+    pub(crate) fn node(self) -> Option<Atom> {
+        match self {
+            Monitored::Remote(process) => process.node(),
+            _ => None,
+        }
+    }
 }
 
 /// When an alias ends.
