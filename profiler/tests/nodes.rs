@@ -2,11 +2,14 @@
 
 mod library;
 mod place;
+mod pty;
 
+use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use place::{Place, errors};
+use pty::Terminal;
 
 /// What an OTP 29 prints for each function of the program.
 const MAIN: &str = include_str!("nodes/main.expected");
@@ -114,6 +117,41 @@ fn a_connection_ends_with_what_is_no_message() {
     let Some(nodes) = Nodes::new() else { return };
     let name = ["-name", "one@127.0.0.1"];
     assert_eq!(nodes.printed(&["run"], &name, "malformed()"), MALFORMED);
+}
+
+#[test]
+fn a_terminal_has_the_shell_of_another_node() {
+    let Some(nodes) = Nodes::new() else { return };
+    let node = |name| ["run", "--", "erl", "-name", name, "-setcookie", "monster"];
+    let idle = ["-noshell", "-eval", "io:format(\"up~n\")."];
+    let arguments = [&node("far@127.0.0.1")[..], &idle].concat();
+    let mut far = nodes.beamline(&arguments);
+    let mut far = far.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    let printed = far.stdout.take().expect("a pipe");
+    BufReader::new(printed).read_line(&mut line).expect("text");
+    assert_eq!(line, "up\n");
+    let shell = ["-remsh", "far@127.0.0.1"];
+    let arguments = [&node("near@127.0.0.1")[..], &shell].concat();
+    let mut terminal = Terminal::start(&nodes.beamline(&arguments));
+    terminal.wait_for("(far@127.0.0.1)1> ");
+    terminal.types("{node(), node(group_leader())}.\r");
+    terminal.wait_for("{'far@127.0.0.1','near@127.0.0.1'}\r\n(far@127.0.0.1)2> ");
+    // Its modules complete a name, and its node runs what is asked.
+    terminal.types("lists:rever\t");
+    terminal.wait_for("se(");
+    terminal.types("[1, 2]).\r");
+    terminal.wait_for("[2,1]\r\n(far@127.0.0.1)3> ");
+    terminal.types("\u{7}");
+    terminal.wait_for(" --> ");
+    terminal.types("q\r");
+    terminal.ends(0);
+    assert!(
+        far.try_wait().expect("it was started").is_none(),
+        "it lives on"
+    );
+    far.kill().expect("it lives");
+    far.wait().expect("it ends");
 }
 
 #[test]
