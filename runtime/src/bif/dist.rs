@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{BifResult, Raise, badarg, bifs, notsup};
-use crate::dist;
 use crate::dist::capabilities;
 use crate::dist::entry::DistEntry;
 use crate::dist::this_node::{Refused, is_node_name, set_name};
+use crate::dist::{self, HEAD_ROOM};
+use crate::heap::SharedBytes;
 use crate::port::Port;
 use crate::process::refs::make_ref;
 use crate::process::watcher::{WatchedBy, Watcher, watch};
@@ -168,7 +169,12 @@ fn dist_ctrl_get_data_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResul
         return Ok(am::none.term());
     };
     let size = Term::small(packet.len() as i64);
-    let data = p.list(&[p.binary_from_vec(packet)]);
+    let head_bytes = packet.head.len();
+    let head = p.shared_part(&SharedBytes::from_vec(packet.head), HEAD_ROOM..head_bytes);
+    let body = packet
+        .body
+        .map(|(bytes, range)| p.shared_part(&bytes, range));
+    let data = p.list(&[Some(head), body].into_iter().flatten().collect::<Vec<_>>());
     if entry.gives_size() {
         return Ok(p.tuple(&[size, data]));
     }

@@ -43,21 +43,26 @@ impl Default for AtomCache {
 }
 
 impl AtomCache {
-    /// The header of a message with these atoms, or of its first fragment: those that the receiver does not know are in it
-    /// by name.
-    pub(super) fn header(&mut self, atoms: &HeaderAtoms, first: Option<FragmentNumber>) -> Vec<u8> {
+    /// Appends the header of a message with these atoms, or of its first fragment: those that the receiver does not know are
+    /// in it by name.
+    pub(super) fn write_header(
+        &mut self,
+        atoms: &HeaderAtoms,
+        first: Option<FragmentNumber>,
+        out: &mut Vec<u8>,
+    ) {
         let atoms = atoms.as_slice();
-        let mut out = vec![VERSION_MAGIC];
+        out.push(VERSION_MAGIC);
         match first {
             None => out.push(DIST_HEADER),
             Some(number) => {
                 out.push(FIRST_FRAGMENT);
-                number.write(&mut out);
+                number.write(out);
             }
         }
         out.push(atoms.len() as u8);
         if atoms.is_empty() {
-            return out;
+            return;
         }
         let has_long = atoms.iter().any(|atom| atom.name().len() > 255);
         let flags_at = out.len();
@@ -69,11 +74,7 @@ impl AtomCache {
             let slot = slot_of(*atom);
             let is_new = self.0[slot] != Some(*atom);
             let segment = (slot >> 8) as u8;
-            flag(
-                &mut out,
-                place,
-                if is_new { segment | NEW } else { segment },
-            );
+            flag(out, place, if is_new { segment | NEW } else { segment });
             out.push(slot as u8);
             if is_new {
                 self.0[slot] = Some(*atom);
@@ -85,7 +86,14 @@ impl AtomCache {
                 out.extend_from_slice(name);
             }
         }
-        flag(&mut out, atoms.len(), has_long.into());
+        flag(out, atoms.len(), has_long.into());
+    }
+
+    /// As [`AtomCache::write_header`], alone.
+    #[cfg(test)]
+    pub(super) fn header(&mut self, atoms: &HeaderAtoms, first: Option<FragmentNumber>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write_header(atoms, first, &mut out);
         out
     }
 
@@ -156,7 +164,7 @@ mod tests {
                 bytes.extend(encoded.bytes);
                 prop_assert_eq!(&bytes[..2], &[VERSION_MAGIC, DIST_HEADER]);
                 let (atoms, rest) = receiver.read(&bytes[2..]).unwrap();
-                let (read, used) = decode_with_header(&heap, rest, &atoms).unwrap();
+                let (read, used) = decode_with_header(&heap, rest, &atoms, None).unwrap();
                 prop_assert!(eq_exact(read, list) && used == rest.len());
             }
         }

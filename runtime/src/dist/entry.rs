@@ -11,7 +11,7 @@ use super::atom_cache::AtomCache;
 use super::capabilities::{Capabilities, PUBLISHED};
 use super::input::Input;
 use super::output::Outgoing;
-use super::queue::{Queue, Taken};
+use super::queue::{Packet, Queue, Taken};
 use super::this_node::{net_kernel, next_connection};
 use super::{node_monitors, output, spawn};
 use crate::heap::{Heap, MagicBinary};
@@ -304,7 +304,7 @@ impl DistEntry {
     }
 
     /// The next packet. With none, the controller must be told when there is one.
-    pub(crate) fn next_packet(&self, connection: u32) -> Option<Vec<u8>> {
+    pub(crate) fn next_packet(&self, connection: u32) -> Option<Packet> {
         let mut state = self.state.lock();
         if state.connection != connection {
             return None;
@@ -322,7 +322,7 @@ impl DistEntry {
 
     /// As [`DistEntry::next_packet`], for a process that controls the connection: with none it is told of the next one
     /// only when it has asked for that.
-    pub(crate) fn take_packet(&self, connection: u32) -> Option<Vec<u8>> {
+    pub(crate) fn take_packet(&self, connection: u32) -> Option<Packet> {
         let packet = self.next_packet(connection);
         if packet.is_none() {
             self.state.lock().is_served = true;

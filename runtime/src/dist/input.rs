@@ -9,7 +9,7 @@ use super::entry::{DistEntry, Phase};
 use super::operation::{Operation, altact};
 use super::spawn;
 use crate::external::{self, DecodeOptions, VERSION_MAGIC, decode_with_header};
-use crate::heap::{Heap, Message};
+use crate::heap::{Heap, Message, SharedBytes};
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{self, Named};
 use crate::process::signal::{ExitSignal, OUTSIDE, TracedMessage};
@@ -30,6 +30,9 @@ pub(super) struct Input {
     /// Messages of which a part has come.
     sequences: BTreeMap<u64, Sequence>,
 }
+
+/// Bytes that are set aside for a message of which the first fragment has come, at most.
+const ROOM_AT_FIRST: usize = 64 << 20;
 
 /// A message of which the first fragments have come.
 struct Sequence {
@@ -61,9 +64,15 @@ fn is_current(entry: &DistEntry, connection: u32) -> bool {
     state.connection == connection && state.phase == Phase::Connected
 }
 
+/// Bytes of a packet, or put together from several.
+enum Packed<'b> {
+    Packet(&'b [u8]),
+    Together(SharedBytes),
+}
+
 /// The terms of a message, encoded.
 pub(super) struct Whole<'b> {
-    bytes: std::borrow::Cow<'b, [u8]>,
+    bytes: Packed<'b>,
     atoms: Vec<Atom>,
     has_versions: bool,
 }
@@ -83,13 +92,13 @@ impl Input {
         };
         match packet {
             [PASS_THROUGH, rest @ ..] => Ok(Some(Whole {
-                bytes: rest.into(),
+                bytes: Packed::Packet(rest),
                 atoms: Vec::new(),
                 has_versions: true,
             })),
             [VERSION_MAGIC, DIST_HEADER, rest @ ..] => {
                 let (atoms, rest) = self.cache.read(rest).ok_or(BadData)?;
-                Ok(Some(whole(rest.into(), atoms)))
+                Ok(Some(whole(Packed::Packet(rest), atoms)))
             }
             [VERSION_MAGIC, FIRST_FRAGMENT, rest @ ..] => {
                 let (sequence, rest) = take_number(rest)?;
@@ -97,15 +106,19 @@ impl Input {
                 let (atoms, rest) = self.cache.read(rest).ok_or(BadData)?;
                 let missing = fragment.checked_sub(1).ok_or(BadData)?;
                 if missing == 0 {
-                    return Ok(Some(whole(rest.into(), atoms)));
+                    return Ok(Some(whole(Packed::Packet(rest), atoms)));
                 }
                 let Entry::Vacant(place) = self.sequences.entry(sequence) else {
                     return Err(BadData);
                 };
+                // All that will come, if it is what it says.
+                let all = rest.len().saturating_mul(fragment as usize);
+                let mut bytes = Vec::with_capacity(all.min(ROOM_AT_FIRST).max(rest.len()));
+                bytes.extend_from_slice(rest);
                 place.insert(Sequence {
                     missing,
                     atoms,
-                    bytes: rest.to_vec(),
+                    bytes,
                 });
                 Ok(None)
             }
@@ -126,7 +139,8 @@ impl Input {
                     return Ok(None);
                 }
                 let Sequence { atoms, bytes, .. } = found.remove();
-                Ok(Some(whole(bytes.into(), atoms)))
+                let bytes = SharedBytes::from_vec(bytes);
+                Ok(Some(whole(Packed::Together(bytes), atoms)))
             }
             _ => Err(BadData),
         }
@@ -136,10 +150,14 @@ impl Input {
 impl Whole<'_> {
     /// The term that begins at `at`, and where it ends.
     pub(super) fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<(Term<'h>, usize), BadData> {
-        let bytes = &self.bytes[at..];
+        let (bytes, shared) = match &self.bytes {
+            Packed::Packet(bytes) => (*bytes, None),
+            Packed::Together(bytes) => (bytes.as_slice(), Some(bytes)),
+        };
+        let bytes = &bytes[at..];
         let decoded = match self.has_versions {
             true => external::decode(heap, bytes, DecodeOptions::default()),
-            false => decode_with_header(heap, bytes, &self.atoms),
+            false => decode_with_header(heap, bytes, &self.atoms, shared),
         };
         let (term, used) = decoded.map_err(|_| BadData)?;
         Ok((term, at + used))

@@ -22,4 +22,4 @@ pub(crate) mod this_node;
 
 pub(crate) use input::receive;
 pub(crate) use output::hooks;
-pub(crate) use queue::{busy_limit, set_busy_limit};
+pub(crate) use queue::{HEAD_ROOM, Packet, busy_limit, set_busy_limit};

@@ -4,6 +4,7 @@
 //! the fragments, one after the other.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::atom_cache::{AtomCache, FRAGMENT, FragmentNumber, PASS_THROUGH};
@@ -11,6 +12,7 @@ use super::capabilities::{Capabilities, DIST_HDR_ATOM_CACHE, FRAGMENTS};
 use crate::external::{
     EncodeOptions, HeaderAtoms, TooLarge, VERSION_MAGIC, WithHeader, encode, encode_with_header,
 };
+use crate::heap::SharedBytes;
 use crate::term::{Pid, Term};
 
 /// Bytes in a queue at which senders must wait (`+zdbbl`). Source: `ERTS_DE_BUSY_LIMIT`.
@@ -29,11 +31,40 @@ pub(crate) fn busy_limit() -> usize {
 /// Bytes of a fragment. Source: `ERTS_DIST_FRAGMENT_SIZE`.
 const FRAGMENT_BYTES: usize = 64 * 1024;
 
+/// Room at the start of a packet for its length, which the controller puts there.
+pub(crate) const HEAD_ROOM: usize = 4;
+
+/// From this size on, bytes are not copied into a packet.
+const SHARED_BYTES: usize = 1024;
+
+/// A packet, behind [`HEAD_ROOM`]: its first bytes, and others where they are.
+pub(crate) struct Packet {
+    pub(crate) head: Vec<u8>,
+    pub(crate) body: Option<(SharedBytes, Range<usize>)>,
+}
+
+impl Packet {
+    /// Bytes, without the room at the start.
+    pub(crate) fn len(&self) -> usize {
+        let body = self.body.as_ref().map_or(0, |(_, range)| range.len());
+        self.head.len() - HEAD_ROOM + body
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> Vec<u8> {
+        let body = self
+            .body
+            .iter()
+            .flat_map(|(bytes, range)| &bytes.as_slice()[range.clone()]);
+        self.head[HEAD_ROOM..].iter().chain(body).copied().collect()
+    }
+}
+
 /// An encoded signal.
 pub(super) struct Encoded {
     /// None where the other node takes no headers.
     atoms: Option<HeaderAtoms>,
-    bytes: Vec<u8>,
+    bytes: SharedBytes,
     /// Bytes of its first fragment; of all where it goes in one.
     first: usize,
 }
@@ -52,12 +83,10 @@ impl Encoded {
             for term in terms {
                 bytes.extend(encode(term, EncodeOptions::default())?);
             }
-            let first = bytes.len();
-            let atoms = None;
             return Ok(Encoded {
-                atoms,
-                bytes,
-                first,
+                atoms: None,
+                first: bytes.len(),
+                bytes: SharedBytes::from_vec(bytes),
             });
         }
         let WithHeader {
@@ -72,20 +101,33 @@ impl Encoded {
         };
         Ok(Encoded {
             atoms: Some(atoms),
-            bytes,
+            bytes: SharedBytes::from_vec(bytes),
             first,
         })
     }
 
-    /// Its first packet, which may be its only one: then `number` is none.
-    fn first_packet(&self, cache: &mut AtomCache, number: Option<FragmentNumber>) -> Vec<u8> {
-        let mut packet = match &self.atoms {
-            Some(atoms) => cache.header(atoms, number),
-            None => Vec::new(),
-        };
-        packet.extend_from_slice(&self.bytes[..self.first]);
-        packet
+    fn len(&self) -> usize {
+        self.bytes.as_slice().len()
     }
+
+    /// Its first packet, which may be its only one: then `number` is none.
+    fn first_packet(&self, cache: &mut AtomCache, number: Option<FragmentNumber>) -> Packet {
+        let mut head = vec![0; HEAD_ROOM];
+        if let Some(atoms) = &self.atoms {
+            cache.write_header(atoms, number, &mut head);
+        }
+        packet(head, &self.bytes, 0..self.first)
+    }
+}
+
+/// A packet of these bytes behind `head`.
+fn packet(mut head: Vec<u8>, bytes: &SharedBytes, range: Range<usize>) -> Packet {
+    if range.len() < SHARED_BYTES {
+        head.extend_from_slice(&bytes.as_slice()[range]);
+        return Packet { head, body: None };
+    }
+    let body = Some((bytes.clone(), range));
+    Packet { head, body }
 }
 
 /// A signal of a process, if it is known of which.
@@ -98,7 +140,7 @@ struct Item {
 struct Stream {
     from: Option<Pid>,
     sequence: u64,
-    bytes: Vec<u8>,
+    bytes: SharedBytes,
     taken: usize,
     /// Later signals of its sender.
     behind: VecDeque<Item>,
@@ -114,21 +156,25 @@ fn weight(bytes: usize) -> usize {
 }
 
 impl Stream {
-    fn missing(&self) -> u64 {
-        (self.bytes.len() - self.taken).div_ceil(FRAGMENT_BYTES) as u64
+    fn len(&self) -> usize {
+        self.bytes.as_slice().len()
     }
 
-    fn next_packet(&mut self) -> Vec<u8> {
+    fn missing(&self) -> u64 {
+        (self.len() - self.taken).div_ceil(FRAGMENT_BYTES) as u64
+    }
+
+    fn next_packet(&mut self) -> Packet {
         let number = FragmentNumber {
             sequence: self.sequence,
             missing: self.missing(),
         };
-        let end = self.bytes.len().min(self.taken + FRAGMENT_BYTES);
-        let mut packet = vec![VERSION_MAGIC, FRAGMENT];
-        number.write(&mut packet);
-        packet.extend_from_slice(&self.bytes[self.taken..end]);
-        self.taken = end;
-        packet
+        let end = self.len().min(self.taken + FRAGMENT_BYTES);
+        let mut head = vec![0; HEAD_ROOM];
+        head.extend([VERSION_MAGIC, FRAGMENT]);
+        number.write(&mut head);
+        let range = std::mem::replace(&mut self.taken, end)..end;
+        packet(head, &self.bytes, range)
     }
 }
 
@@ -151,7 +197,7 @@ pub(super) struct Queue {
 
 /// A packet, and the processes that do not wait any more once it has been taken.
 pub(super) struct Taken {
-    pub(super) packet: Vec<u8>,
+    pub(super) packet: Packet,
     pub(super) wakes: Vec<Pid>,
 }
 
@@ -160,7 +206,7 @@ impl Queue {
     pub(super) fn push(&mut self, from: Option<Pid>, encoded: Encoded) {
         let item = Item { from, encoded };
         let is_of_sender = |stream: &&mut Stream| from.is_some() && stream.from == from;
-        self.weight += weight(item.encoded.bytes.len());
+        self.weight += weight(item.encoded.len());
         match self.streams.iter_mut().find(is_of_sender) {
             Some(stream) => stream.behind.push_back(item),
             None => self.items.push_back(item),
@@ -178,22 +224,20 @@ impl Queue {
 
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> usize {
-        let of =
-            |items: &VecDeque<Item>| items.iter().map(|it| it.encoded.bytes.len()).sum::<usize>();
-        let rest = |it: &Stream| it.bytes.len() - it.taken + of(&it.behind);
+        let of = |items: &VecDeque<Item>| items.iter().map(|it| it.encoded.len()).sum::<usize>();
+        let rest = |it: &Stream| it.len() - it.taken + of(&it.behind);
         of(&self.items) + self.streams.iter().map(rest).sum::<usize>()
     }
 
     /// Has `pid` wait where there is no room, or until its own large signal has been taken; does it wait?
     pub(super) fn wait_for_room(&mut self, pid: Pid) -> bool {
-        let is_of =
-            |from: Option<Pid>, bytes: &[u8]| from == Some(pid) && bytes.len() >= busy_limit();
+        let is_of = |from: Option<Pid>, bytes: usize| from == Some(pid) && bytes >= busy_limit();
         let sends = self
             .items
             .iter()
             .rev()
-            .any(|it| is_of(it.from, &it.encoded.bytes))
-            || self.streams.iter().any(|it| is_of(it.from, &it.bytes));
+            .any(|it| is_of(it.from, it.encoded.len()))
+            || self.streams.iter().any(|it| is_of(it.from, it.len()));
         let list = match (sends, self.is_busy()) {
             (true, _) => &mut self.sending,
             (false, true) => &mut self.waiting,
@@ -229,9 +273,9 @@ impl Queue {
     }
 
     /// The packet of the first item, and whose signal it ends.
-    fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Vec<u8>, Option<Pid>)> {
+    fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Packet, Option<Pid>)> {
         let Item { from, encoded } = self.items.pop_front()?;
-        let bytes = encoded.bytes.len();
+        let bytes = encoded.len();
         if encoded.first == bytes {
             self.weight -= weight(bytes);
             return Some((encoded.first_packet(cache, None), from));
@@ -257,14 +301,14 @@ impl Queue {
     }
 
     /// The next fragment of the stream whose turn it is, and whose signal it ends.
-    fn take_of_stream(&mut self) -> Option<(Vec<u8>, Option<Pid>)> {
+    fn take_of_stream(&mut self) -> Option<(Packet, Option<Pid>)> {
         let mut stream = self.streams.pop_front()?;
         let packet = stream.next_packet();
         if stream.missing() > 0 {
             self.streams.push_back(stream);
             return Some((packet, None));
         }
-        self.weight -= weight(stream.bytes.len());
+        self.weight -= weight(stream.len());
         // Before all others: they have waited for it.
         let behind = stream.behind.into_iter().rev();
         behind.for_each(|item| self.items.push_front(item));
@@ -304,7 +348,7 @@ mod tests {
                     return false;
                 };
                 taken.wakes.iter().for_each(|pid| assert!(waits.remove(pid)));
-                if let Some(whole) = received.take(&taken.packet).expect("a packet") {
+                if let Some(whole) = received.take(&taken.packet.bytes()).expect("a packet") {
                     let heap = Heap::detached();
                     let (control, end) = whole.term(&heap, 0).expect("a term");
                     let (payload, _) = whole.term(&heap, end).expect("a term");
@@ -344,7 +388,7 @@ mod tests {
         queue.push(Some(Pid(2)), encoded(2, 1, 10));
         let mut kinds = Vec::new();
         while let Some(taken) = queue.take(&mut cache) {
-            kinds.push(taken.packet[1]);
+            kinds.push(taken.packet.bytes()[1]);
         }
         assert_eq!(kinds.len(), 18);
         assert_eq!(&kinds[..4], b"EFDF");

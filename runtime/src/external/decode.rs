@@ -13,7 +13,7 @@ use super::functions::{self, FunIdentity};
 use super::tags::*;
 use super::{VERSION_MAGIC, local, this_node};
 use crate::code::record::{Definition, definition};
-use crate::heap::{Heap, Node, keeps};
+use crate::heap::{Heap, Node, SharedBytes, keeps};
 use crate::num::limbs::{Endian, Int};
 use crate::term::{Atom, Pid, Port, Term, atom, record, tag};
 use crate::value::map;
@@ -203,7 +203,8 @@ pub(crate) fn decode_bare<'h>(
     decode_whole(Decoder::resume(heap, bytes, options, Paused::default()))
 }
 
-/// As [`decode_bare`] for a term of a message between nodes, the header of which has these atoms.
+/// As [`decode_bare`] for a term of a message between nodes, the header of which has these atoms. A binary that is much of
+/// `shared`, the end of which the bytes are, becomes a part of that.
 ///
 /// # Errors
 /// As [`decode`].
@@ -211,9 +212,10 @@ pub(crate) fn decode_with_header<'h>(
     heap: &'h Heap,
     bytes: &[u8],
     atoms: &[Atom],
+    shared: Option<&SharedBytes>,
 ) -> Result<(Term<'h>, usize), DecodeError> {
     let mut decoder = Decoder::resume(heap, bytes, DecodeOptions::default(), Paused::default());
-    decoder.atoms = atoms;
+    (decoder.atoms, decoder.shared) = (atoms, shared);
     decode_whole(decoder)
 }
 
@@ -226,6 +228,11 @@ fn decode_whole<'h>(mut decoder: Decoder<'h, '_>) -> Result<(Term<'h>, usize), D
             offset: decoder.at,
         }),
     }
+}
+
+/// Are these many bytes of `of`, all of which they keep where they are kept?
+fn is_much(bytes: usize, of: &SharedBytes) -> bool {
+    bytes >= of.as_slice().len() / 4
 }
 
 /// No zlib stream expands by more than this factor.
@@ -285,6 +292,8 @@ struct Decoder<'h, 'b> {
     local: bool,
     /// Those of the header of a message between nodes.
     atoms: &'b [Atom],
+    /// What the bytes are the last ones of, where terms may share it.
+    shared: Option<&'b SharedBytes>,
     values: Vec<Term<'h>>,
     frames: Vec<Frame>,
     /// Steps left, as ERTS counts them: one for each term, for its size, and one or more for itself.
@@ -302,6 +311,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             safe: options.safe,
             local: paused.local,
             atoms: &[],
+            shared: None,
             values: paused.values,
             frames: paused.frames,
             steps: paused.steps,
@@ -553,6 +563,10 @@ impl<'h, 'b> Decoder<'h, 'b> {
         const BYTES_PER_STEP: usize = 8;
         let bytes = self.take(n)?;
         self.steps -= (n / BYTES_PER_STEP) as i64;
+        if let Some(shared) = self.shared.filter(|shared| is_much(n, shared) && !partial) {
+            let end = shared.as_slice().len() - (self.bytes.len() - self.at);
+            return Ok(self.heap.shared_part(shared, end - n..end));
+        }
         Ok(self.heap.bitstring(bytes, bit_len))
     }
 

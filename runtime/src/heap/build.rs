@@ -1,5 +1,6 @@
 //! Builds terms on a heap. Nothing here collects.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -381,18 +382,18 @@ impl Heap {
     }
 
     /// The bytes from index `from` on, shared where they are too many for the heap.
-    pub fn shared_bytes<'h>(&'h self, bytes: &SharedBytes, from: usize) -> Term<'h> {
-        let all = bytes.as_slice();
-        let rest = &all[from..];
-        if rest.len() <= tag::ONHEAP_BINARY_LIMIT {
-            return self.binary(rest);
+    pub fn shared_bytes(&self, bytes: &SharedBytes, from: usize) -> Term<'_> {
+        self.shared_part(bytes, from..bytes.as_slice().len())
+    }
+
+    /// The bytes in `range`, shared where they are too many for the heap.
+    pub(crate) fn shared_part(&self, bytes: &SharedBytes, range: Range<usize>) -> Term<'_> {
+        let part = &bytes.as_slice()[range.clone()];
+        if part.len() <= tag::ONHEAP_BINARY_LIMIT {
+            return self.binary(part);
         }
-        // SAFETY: H4: a count of its own, for all of its bytes.
-        let whole = unsafe { self.off_heap_bits(bytes.retained(), all.len() * 8) };
-        match whole.as_bits() {
-            Some(bits) if from > 0 => self.sub_bits(bits, from * 8, all.len() * 8),
-            _ => whole,
-        }
+        // SAFETY: H4: a count of its own, for bytes that are there.
+        unsafe { self.off_heap_part(bytes.retained(), range.start * 8, range.end * 8) }
     }
 
     /// A binary of these bytes on the heap.

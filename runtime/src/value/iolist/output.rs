@@ -142,6 +142,22 @@ impl Output {
     }
 }
 
+impl From<SmallVec<[Bytes; 3]>> for Output {
+    /// Each part is an element.
+    fn from(parts: SmallVec<[Bytes; 3]>) -> Output {
+        let mut len = 0;
+        let ends = parts.iter().map(|part| {
+            len += part.len();
+            len
+        });
+        Output {
+            ends: ends.collect(),
+            parts,
+            len,
+        }
+    }
+}
+
 impl From<Vec<u8>> for Output {
     fn from(bytes: Vec<u8>) -> Output {
         let len = bytes.len();

@@ -1,11 +1,14 @@
 //! Connections to other nodes: packets are taken from their queue, and those that come are given to them.
 
+use smallvec::SmallVec;
+
 use super::Tcp;
 use super::input::Over;
-use crate::dist;
+use crate::dist::{self, HEAD_ROOM, Packet};
 use crate::port::Connection;
 use crate::port::driver::{Context, End};
 use crate::process::logger;
+use crate::value::iolist::Bytes;
 
 impl Tcp {
     /// Sends what waits for the connection, until the port is busy or nothing waits any more.
@@ -17,7 +20,13 @@ impl Tcp {
             && port.end.is_none()
             && let Some(packet) = entry.next_packet(number)
         {
-            self.send(port, packet.into(), 0);
+            let Packet { head, body } = packet;
+            let body = body.map(|(bytes, range)| Bytes::Shared(bytes, range));
+            let parts: SmallVec<[Bytes; 3]> = [Some(Bytes::Own(head)), body]
+                .into_iter()
+                .flatten()
+                .collect();
+            self.send(port, parts.into(), HEAD_ROOM);
         }
     }
 
