@@ -153,7 +153,7 @@ pub fn mappings(pid: u32) -> io::Result<Vec<Mapping>> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -161,10 +161,14 @@ mod tests {
     #[test]
     fn the_memory_of_a_process_is_gone_when_it_starts_another_program() {
         let mut child = Command::new("sh")
-            .args(["-c", "read line; exec sleep 100"])
+            .args(["-c", "echo; read line; exec sleep 100"])
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .expect("there is a shell");
+        // Before it prints, it may not be the shell yet, and have no memory that stays.
+        let from = child.stdout.as_mut().expect("a pipe");
+        from.read_exact(&mut [0]).expect("it prints");
         let memory = ProcessMemory::open(child.id()).expect("it is our own");
         let maps = mappings(child.id()).expect("it runs");
         let of_program = maps.iter().find(|mapping| mapping.path.starts_with('/'));

@@ -39,8 +39,9 @@ impl Pid {
     /// The pid of a term, in an emulator whose table of processes has 2 to the power of `table_bits` places.
     ///
     /// The lowest bits are the place, and the others those of the numbers: up to OTP 25 in the upper half of the word, 15 bits and
-    /// the rest, and since then behind the tag, 28 bits and the rest; so the upper half is empty until a node has had thousands of millions of processes. Numbers that follow each other have places in different
-    /// lines of the cache. Source: `erts_ptab_pixdata2data`.
+    /// the rest, and since then behind the tag, 28 bits and the rest; so the upper half is empty until a node has had thousands of
+    /// millions of processes. Numbers that follow each other have places in different lines of the cache. Source:
+    /// `erts_ptab_pixdata2data`.
     fn of(word: u64, table_bits: u32) -> Option<Pid> {
         if word & 0xf != PID_TAG || word >> PID_BITS == 0 {
             return None;

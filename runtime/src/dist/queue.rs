@@ -149,10 +149,15 @@ struct Stream {
 /// How much signals count that are this long. One that fills the queue by itself counts as a fragment: its sender waits
 /// for it, and others need not.
 fn weight(bytes: usize) -> usize {
-    match bytes >= busy_limit() {
+    match is_large(bytes) {
         true => FRAGMENT_BYTES,
         false => bytes,
     }
+}
+
+/// Does a signal of this length fill the queue by itself?
+fn is_large(bytes: usize) -> bool {
+    bytes >= busy_limit()
 }
 
 impl Stream {
@@ -185,6 +190,8 @@ pub(super) struct Queue {
     streams: VecDeque<Stream>,
     /// The [`weight`] of all.
     weight: usize,
+    /// How many are large: while there is none, nobody looks through them for its own.
+    large: usize,
     /// The last sequence of fragments.
     sequence: u64,
     /// The last packet was of a stream.
@@ -207,6 +214,7 @@ impl Queue {
         let item = Item { from, encoded };
         let is_of_sender = |stream: &&mut Stream| from.is_some() && stream.from == from;
         self.weight += weight(item.encoded.len());
+        self.large += usize::from(is_large(item.encoded.len()));
         match self.streams.iter_mut().find(is_of_sender) {
             Some(stream) => stream.behind.push_back(item),
             None => self.items.push_back(item),
@@ -231,13 +239,7 @@ impl Queue {
 
     /// Has `pid` wait where there is no room, or until its own large signal has been taken; does it wait?
     pub(super) fn wait_for_room(&mut self, pid: Pid) -> bool {
-        let is_of = |from: Option<Pid>, bytes: usize| from == Some(pid) && bytes >= busy_limit();
-        let sends = self
-            .items
-            .iter()
-            .rev()
-            .any(|it| is_of(it.from, it.encoded.len()))
-            || self.streams.iter().any(|it| is_of(it.from, it.len()));
+        let sends = self.large > 0 && self.has_large_of(pid);
         let list = match (sends, self.is_busy()) {
             (true, _) => &mut self.sending,
             (false, true) => &mut self.waiting,
@@ -247,6 +249,14 @@ impl Queue {
             list.push(pid);
         }
         true
+    }
+
+    /// Does a large signal of this process wait?
+    fn has_large_of(&self, pid: Pid) -> bool {
+        let is_of = |from, bytes| from == Some(pid) && is_large(bytes);
+        let mut newest_first = self.items.iter().rev();
+        newest_first.any(|it| is_of(it.from, it.encoded.len()))
+            || self.streams.iter().any(|it| is_of(it.from, it.len()))
     }
 
     /// All that wait.
@@ -272,12 +282,18 @@ impl Queue {
         Some(Taken { packet, wakes })
     }
 
+    /// A signal of this length has gone.
+    fn forget(&mut self, bytes: usize) {
+        self.weight -= weight(bytes);
+        self.large -= usize::from(is_large(bytes));
+    }
+
     /// The packet of the first item, and whose signal it ends.
     fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Packet, Option<Pid>)> {
         let Item { from, encoded } = self.items.pop_front()?;
         let bytes = encoded.len();
         if encoded.first == bytes {
-            self.weight -= weight(bytes);
+            self.forget(bytes);
             return Some((encoded.first_packet(cache, None), from));
         }
         self.sequence += 1;
@@ -308,7 +324,7 @@ impl Queue {
             self.streams.push_back(stream);
             return Some((packet, None));
         }
-        self.weight -= weight(stream.len());
+        self.forget(stream.len());
         // Before all others: they have waited for it.
         let behind = stream.behind.into_iter().rev();
         behind.for_each(|item| self.items.push_front(item));
@@ -377,7 +393,7 @@ mod tests {
             }
             while take(&mut queue, &mut waits) {}
             prop_assert_eq!(heard, expected);
-            prop_assert!(queue.is_empty() && queue.weight == 0 && queue.bytes() == 0 && waits.is_empty());
+            prop_assert!(queue.is_empty() && queue.weight == 0 && queue.large == 0 && queue.bytes() == 0 && waits.is_empty());
         }
     }
 

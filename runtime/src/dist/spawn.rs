@@ -130,7 +130,7 @@ pub(super) fn requested(
     let &[reference, parent, leader, call, options] = request else {
         return Err(BadData);
     };
-    let told = Message::copy_of(request_told(&Heap::detached(), request));
+    let told = || Message::copy_of(request_told(&Heap::detached(), request));
     let (parent_is, leader) = (from.peer(parent)?, Peer::process_of(leader).ok_or(BadData)?);
     let key = numbers_of(reference)?;
     let (module, function, arity) = called(call).ok_or(BadData)?;
@@ -145,12 +145,12 @@ pub(super) fn requested(
     let mut child = match born {
         Ok(child) => child,
         Err(error) => {
-            refuse(from.entry, to, error, token.map(|token| (token, told)));
+            refuse(from.entry, to, error, token.map(|token| (token, told())));
             return Ok(());
         }
     };
     if let Some(token) = &token {
-        seq::spawn_requested(&child.process, token, told.term());
+        seq::spawn_requested(&child.process, token, told().term());
     }
     let p = &child.process;
     let args = p.list(&[p.copy_in(call)]).raw();
@@ -179,8 +179,11 @@ pub(super) fn requested(
         let _ = shared.signals.push(signal);
     }
     // Before whatever the child does.
-    let answer = answer_told(p, reference, am::ok, pid.term());
-    let token = token.and_then(|_| seq::spawn_answered(p, parent, answer));
+    let token = token.and_then(|_| {
+        let heap = Heap::detached();
+        let answer = answer_told(&heap, reference, am::ok, pid.term());
+        seq::spawn_answered(p, parent, answer)
+    });
     reply(from.entry, to, (flags, pid.term()), token);
     child.start_as_root();
     Ok(())

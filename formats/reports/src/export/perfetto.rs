@@ -16,23 +16,23 @@ use crate::events::spool::process_text;
 use crate::events::{Activation, Passing, Span, Spans, Step};
 
 /// Fields of `TracePacket` that are written, and of what is in it.
-mod field {
-    pub(super) const PACKET: u64 = 1;
-    pub(super) const TIMESTAMP: u64 = 8;
-    pub(super) const SEQUENCE_ID: u64 = 10;
+pub(super) mod field {
+    pub(in crate::export) const PACKET: u64 = 1;
+    pub(in crate::export) const TIMESTAMP: u64 = 8;
+    pub(in crate::export) const SEQUENCE_ID: u64 = 10;
     pub(super) const TRACK_EVENT: u64 = 11;
-    pub(super) const INTERNED_DATA: u64 = 12;
-    pub(super) const SEQUENCE_FLAGS: u64 = 13;
-    pub(super) const TRACK_DESCRIPTOR: u64 = 60;
+    pub(in crate::export) const INTERNED_DATA: u64 = 12;
+    pub(in crate::export) const SEQUENCE_FLAGS: u64 = 13;
+    pub(in crate::export) const TRACK_DESCRIPTOR: u64 = 60;
 
     pub(super) const EVENT_NAMES: u64 = 2;
 
-    pub(super) const UUID: u64 = 1;
+    pub(in crate::export) const UUID: u64 = 1;
     pub(super) const NAME: u64 = 2;
-    pub(super) const PROCESS: u64 = 3;
-    pub(super) const PARENT_UUID: u64 = 5;
-    pub(super) const PROCESS_PID: u64 = 1;
-    pub(super) const PROCESS_NAME: u64 = 6;
+    pub(in crate::export) const PROCESS: u64 = 3;
+    pub(in crate::export) const PARENT_UUID: u64 = 5;
+    pub(in crate::export) const PROCESS_PID: u64 = 1;
+    pub(in crate::export) const PROCESS_NAME: u64 = 6;
 
     pub(super) const EVENT_TYPE: u64 = 9;
     pub(super) const EVENT_NAME_IID: u64 = 10;

@@ -12,15 +12,14 @@ use crate::events::part::Part;
 use crate::events::spool::process_text;
 use crate::events::{Looked, ThreadKind};
 
-/// Fields of `TracePacket` that are written, and of what is in it.
+/// Fields of `TracePacket` that are written of samples alone, beside those of each trace.
 mod field {
-    pub(super) const PACKET: u64 = 1;
-    pub(super) const TIMESTAMP: u64 = 8;
-    pub(super) const SEQUENCE_ID: u64 = 10;
-    pub(super) const INTERNED_DATA: u64 = 12;
-    pub(super) const SEQUENCE_FLAGS: u64 = 13;
+    pub(super) use super::super::perfetto::field::{
+        INTERNED_DATA, PACKET, PARENT_UUID, PROCESS, PROCESS_NAME, PROCESS_PID, SEQUENCE_FLAGS,
+        SEQUENCE_ID, TIMESTAMP, TRACK_DESCRIPTOR, UUID,
+    };
+
     pub(super) const DEFAULTS: u64 = 59;
-    pub(super) const TRACK_DESCRIPTOR: u64 = 60;
     pub(super) const PERF_SAMPLE: u64 = 66;
 
     pub(super) const FUNCTION_NAMES: u64 = 5;
@@ -36,14 +35,10 @@ mod field {
     pub(super) const CALLSTACK_FRAME: u64 = 2;
     pub(super) const MAPPING_PATH: u64 = 7;
 
-    pub(super) const UUID: u64 = 1;
-    pub(super) const PROCESS: u64 = 3;
     pub(super) const THREAD: u64 = 4;
-    pub(super) const PARENT_UUID: u64 = 5;
-    pub(super) const PID: u64 = 1;
+    pub(super) const THREAD_PID: u64 = 1;
     pub(super) const TID: u64 = 2;
     pub(super) const THREAD_NAME: u64 = 5;
-    pub(super) const PROCESS_NAME: u64 = 6;
 
     pub(super) const SAMPLE_PID: u64 = 2;
     pub(super) const SAMPLE_TID: u64 = 3;
@@ -121,7 +116,7 @@ impl Trace<'_> {
             .message(field::INTERNED_DATA, &data);
         self.packet(first, true)?;
         let process = Message::new()
-            .number(field::PID, self.pid)
+            .number(field::PROCESS_PID, self.pid)
             .text(field::PROCESS_NAME, &command);
         let descriptor = Message::new()
             .number(field::UUID, EMULATOR)
@@ -142,7 +137,7 @@ impl Trace<'_> {
         let tid = self.pid + track;
         self.threads.insert(key, tid);
         let thread = Message::new()
-            .number(field::PID, self.pid)
+            .number(field::THREAD_PID, self.pid)
             .number(field::TID, tid)
             .text(
                 field::THREAD_NAME,
