@@ -6,7 +6,7 @@ use place::Place;
 
 const PROGRAM: &str = r#"
 -module(work).
--export([defaults/0, offset/0]).
+-export([defaults/0, offset/0, ignored/0]).
 
 %% What new processes begin with.
 defaults() ->
@@ -18,6 +18,9 @@ defaults() ->
     System = [erlang:system_info(What) || What <- [message_queue_data, async_dist, dist_buf_busy_limit]],
     io:format("~w~n", [{Heap, element(2, erlang:system_info(min_bin_vheap_size)), Info(message_queue_data),
                         Info(async_dist), {Max, Kills, Logs, Binaries}, System}]).
+
+ignored() ->
+    io:format("~w~n", [erlang:system_info(break_ignored)]).
 
 %% A monitor of the time offset gives a message for each change, and stays: its messages are flushed all the same.
 offset() ->
@@ -78,4 +81,53 @@ fn messages_of_a_monitor_of_the_time_offset_are_flushed() {
     let flags = ["+C", "single_time_warp"];
     let told = printed(&place, &flags, "offset");
     assert_eq!(told, "{[nothing,heard,heard],false}\n");
+}
+
+#[test]
+fn values_stand_behind_their_flags_or_are_attached() {
+    let Some(place) = compiled() else { return };
+    for (flags, is_ignored) in [
+        (&[][..], false),
+        (&["+B", "i"], true),
+        (&["+Bi", "+B", "d", "+Bi"], true),
+        (&["+B", "+c", "false", "+c", "+c", "true"], false),
+        // What RabbitMQ begins with.
+        (
+            &[
+                "+W",
+                "w",
+                "+MBas",
+                "ageffcbf",
+                "+MHas",
+                "ageffcbf",
+                "+MBlmbcs",
+                "512",
+                "+MMmcs",
+                "30",
+                "+P",
+                "1048576",
+                "+t",
+                "5000000",
+                "+stbt",
+                "db",
+                "+zdbbl",
+                "128000",
+                "+sbwt",
+                "none",
+                "+sbwtdcpu",
+                "none",
+                "+sbwtdio",
+                "none",
+                "+B",
+                "i",
+            ],
+            true,
+        ),
+    ] {
+        assert_eq!(
+            printed(&place, flags, "ignored"),
+            format!("{is_ignored}\n"),
+            "{flags:?}"
+        );
+    }
 }

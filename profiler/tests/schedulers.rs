@@ -60,3 +60,67 @@ fn thresholds_are_checked() {
         assert!(errors(&output).contains(why), "{}", errors(&output));
     }
 }
+
+/// Has each state of microstate accounting come up that a scheduler has.
+const ACCOUNTED: &str = r#"
+-module(work).
+-export([main/0]).
+
+main() ->
+    io:format("~w~n", [lists:sort([{Type, Id} || #{type := Type, id := Id} <- accounts()])]),
+    0 = lists:sum(maps:values(sums())),
+    [false, true] = [erlang:system_flag(microstate_accounting, true) || _ <- [1, 2]],
+    Port = open_port({spawn, "cat"}, [binary]),
+    work(Port, 100),
+    true = erlang:system_flag(microstate_accounting, false),
+    Sums = sums(),
+    work(Port, 1),
+    io:format("~w ~w~n", [[State || State := Time <- Sums, State =/= aux, Time =:= 0], sums() =:= Sums]),
+    false = erlang:system_flag(microstate_accounting, reset),
+    io:format("~w~n", [sums()]),
+    {'EXIT', {badarg, _}} = (catch erlang:system_flag(microstate_accounting, on)),
+    halt().
+
+work(_, 0) -> ok;
+work(Port, N) ->
+    port_command(Port, <<"a">>),
+    receive {Port, {data, _}} -> ok end,
+    lists:sum(lists:seq(1, 1000)),
+    garbage_collect(),
+    timer:sleep(1),
+    work(Port, N - 1).
+
+accounts() -> erlang:statistics(microstate_accounting).
+
+sums() ->
+    Add = fun(_, One, Two) -> One + Two end,
+    [First | Others] = [Counters || #{counters := Counters} <- accounts()],
+    lists:foldl(fun(Counters, Sum) -> maps:merge_with(Add, Counters, Sum) end, First, Others).
+"#;
+
+#[test]
+fn states_of_threads_are_accounted_while_that_is_on() {
+    let Some(place) = Place::new(ACCOUNTED) else {
+        return;
+    };
+    library::erlc(&place, "work.erl");
+    let output = place.run(&[
+        "run", "--", "erl", "+S", "2", "+SDcpu", "1", "+SDio", "1", "+A", "1", "-noshell", "-pa",
+        ".", "-run", "work", "main",
+    ]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let threads =
+        "[{async,0},{dirty_cpu_scheduler,1},{dirty_io_scheduler,1},{scheduler,1},{scheduler,2}]";
+    let zeros = "#{aux => 0,check_io => 0,emulator => 0,gc => 0,other => 0,port => 0,sleep => 0}";
+    let told = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(lines[..2], [threads, "[] true"]);
+    // Which order the keys have is chance.
+    let sorted = |text: &str| {
+        let text = text.trim_start_matches("#{").trim_end_matches('}');
+        let mut pairs: Vec<_> = text.split(',').map(str::to_owned).collect();
+        pairs.sort();
+        pairs
+    };
+    assert_eq!(sorted(lines[2]), sorted(zeros));
+}

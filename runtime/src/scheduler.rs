@@ -39,6 +39,7 @@ use crate::sched::{Machine, machine, schedulers, wake_one};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
+use crate::sys::msacc::{self, State};
 use crate::term::{Pid, RawTerm};
 use crate::trace::{record, sysmon, sysprof, totals};
 use crate::{interp, jit};
@@ -138,7 +139,10 @@ impl Scheduler {
         let (mut reds, mut unseen_reds) = (0, 0);
         while !is_over() {
             machine.progress.quiescent(id);
-            machine.progress.poll();
+            if machine.progress.pending() > 0 {
+                let _frees = msacc::within(State::Aux);
+                machine.progress.poll();
+            }
             if id >= machine.online.limit() {
                 self.suspend();
             }
@@ -146,10 +150,14 @@ impl Scheduler {
                 reds = 0;
                 self.look_at_clock();
             }
-            if unseen_reds >= LOOK_REDS && poll::look_between_slices() {
-                unseen_reds = 0;
+            if unseen_reds >= LOOK_REDS {
+                let _looks = msacc::within(State::CheckIo);
+                if poll::look_between_slices() {
+                    unseen_reds = 0;
+                }
             }
             if poll::is_due() {
+                let _runs_ports = msacc::within(State::Port);
                 poll::take_ready();
             }
             if self.has_dirty_turn() {
@@ -228,7 +236,10 @@ impl Scheduler {
                 u64::MAX => None,
                 next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
             };
-            let park = || self.machine.online.parkers[self.id].park(timeout);
+            let park = || {
+                let _sleeps = msacc::within(State::Sleep);
+                self.machine.online.parkers[self.id].park(timeout)
+            };
             self.machine.wall_time.idle(self.id, park);
             self.expire_timers();
         }
@@ -240,7 +251,10 @@ impl Scheduler {
     /// Sleeps until there is work, or a timer is due.
     fn idle(&self) {
         self.expire_timers();
-        poll::look_before_sleep();
+        {
+            let _looks = msacc::within(State::CheckIo);
+            poll::look_before_sleep();
+        }
         self.machine.parking.announce(self.id);
         if self.has_work() {
             self.machine.parking.retract(self.id);
@@ -284,6 +298,7 @@ impl Scheduler {
             next => Some(Duration::from_nanos(next.saturating_sub(monotonic_ns()))),
         };
         let (has_handed_over, parking) = (self.has_handed_over.take(), &self.machine.parking);
+        let _sleeps = msacc::within(State::Sleep);
         // The turn is given back when this scheduler is no longer announced as idle: who wakes it finds it waiting.
         let waiting = poll::take_turn();
         match &waiting {
@@ -322,6 +337,7 @@ impl Scheduler {
     fn run_process(&self, process: ProcRef, x: *mut RawTerm) -> i64 {
         // SAFETY: S2: it was queued, and runs from here until its time slice ends.
         let shared = unsafe { process.get() };
+        let _runs = msacc::within(State::Emulator);
         shared.run_state.begin_run();
         // SAFETY: S1: its time slice has begun.
         let home = unsafe { shared.take_home() };

@@ -13,10 +13,12 @@ use std::sync::OnceLock;
 
 use beamline_formats::totals;
 use beamline_settings::chance::Chance;
+use beamline_settings::emulator_flags::takes_value;
 use beamline_settings::engine::Engine;
 use beamline_settings::perf::Perf;
 use beamline_settings::variable::Variable as _;
 
+use crate::bif::os::Break;
 use crate::heap::{Heap, MagicBinary};
 use crate::loader::{debug, load, module};
 use crate::process::{self, SpawnOptions};
@@ -59,6 +61,9 @@ const PRELOADED: &[&str] = &[
     "persistent_term",
 ];
 
+/// The arguments behind one.
+type Rest<'a> = std::slice::Iter<'a, String>;
+
 /// Why the machine did not start: one line for the user.
 #[derive(Debug)]
 pub struct StartError(String);
@@ -90,6 +95,7 @@ struct Flags {
     file_names: Option<FileNames>,
     /// `+D`.
     debugging: bool,
+    on_interrupt: Break,
     /// `+Dibpl`, where it is given.
     instrument_lines: Option<bool>,
     /// `+J`.
@@ -185,9 +191,10 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         // Recorded answers have their numbers: of tables, for one.
         MagicBinary::save_all();
     }
+    bif::msacc::start();
     scheduler::explore_from_environment().map_err(StartError)?;
     preload(root)?;
-    bif::os::handle_signals(trace::is_measured());
+    bif::os::handle_signals(trace::is_measured(), flags.on_interrupt);
     sched::clock::start_now();
     first_process(&scheduler::with_explored(flags.init));
     scheduler::start();
@@ -291,6 +298,7 @@ impl Flags {
             time_warp: TimeWarp::Multi,
             file_names: None,
             debugging: false,
+            on_interrupt: Break::default(),
             instrument_lines: None,
             jit: jit::Flags::default(),
             init: Vec::new(),
@@ -299,8 +307,7 @@ impl Flags {
 }
 
 fn parse(arguments: &[String]) -> Result<Flags, StartError> {
-    let cores = processors::available();
-    let mut flags = Flags::without_arguments(cores);
+    let mut flags = Flags::without_arguments(processors::available());
     let mut rest = arguments.iter();
     while let Some(flag) = rest.next() {
         if flag == "--" {
@@ -312,25 +319,32 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
                 "bad emulator argument {flag}: a flag was expected"
             )));
         }
+        flags.take(flag, &mut rest)?;
+    }
+    Ok(flags)
+}
+
+impl Flags {
+    /// Takes a flag, and its value from the `rest` of the arguments if it is not attached.
+    fn take(&mut self, flag: &str, rest: &mut Rest) -> Result<(), StartError> {
         let mut text = |attached| match attached {
             "" => rest.next().map_or("", String::as_str),
             attached => attached,
         };
         if let Some(attached) = flag.strip_prefix("-pc") {
-            flags.printable = Some(text(attached).to_owned());
-            continue;
+            self.printable = Some(text(attached).to_owned());
+        } else if let Some(attached) = flag.strip_prefix("-fn") {
+            self.file_names = Some(file_names(text(attached))?);
+        } else if flag.starts_with("-J") {
+            self.jit.take(flag, || rest.next().map(String::as_str))?;
+        } else if !defaults::take(flag, || text(""))? {
+            self.take_letter(flag, rest)?;
         }
-        if let Some(attached) = flag.strip_prefix("-fn") {
-            flags.file_names = Some(file_names(text(attached))?);
-            continue;
-        }
-        if flag.starts_with("-J") {
-            flags.jit.take(flag, || rest.next().map(String::as_str))?;
-            continue;
-        }
-        if defaults::take(flag, || rest.next().map_or("", String::as_str))? {
-            continue;
-        }
+        Ok(())
+    }
+
+    /// Takes a flag that its first letter names, or one that changes nothing here.
+    fn take_letter(&mut self, flag: &str, rest: &mut Rest) -> Result<(), StartError> {
         let (name, attached) = flag.split_at(2);
         let mut value = || match attached {
             "" => rest
@@ -341,32 +355,61 @@ fn parse(arguments: &[String]) -> Result<Flags, StartError> {
         };
         match name {
             "-S" if !attached.starts_with(['D', 'P']) => {
-                flags.schedulers = schedulers(value()?, cores)?
+                self.schedulers = schedulers(value()?, processors::available())?
             }
             "-S" if attached.starts_with('D') => {
                 let next = || rest.next().map_or("", String::as_str);
-                flags.dirty.take(flag, next)?;
+                self.dirty.take(flag, next)?;
             }
-            "-A" => flags.async_threads = number(flag, value()?)?.min(1024),
-            "-C" => flags.time_warp = time_warp(value()?)?,
-            "-P" => flags.processes = number(flag, value()?)?.max(1024),
-            "-D" if attached.is_empty() => flags.debugging = true,
-            "-D" => flags.instrument_lines = Some(instrumentation(flag, rest.next())?),
-            "-Q" => flags.ports = number(flag, value()?)?.max(1024),
-            "-W" => flags.warnings = Some(value()?.to_owned()),
-            "-t" => flags.atoms = number(flag, value()?)?.max(8192),
+            "-A" => self.async_threads = number(flag, value()?)?.min(1024),
+            "-B" => self.on_interrupt = on_interrupt(attached, rest),
+            "-C" => self.time_warp = time_warp(value()?)?,
+            "-P" => self.processes = number(flag, value()?)?.max(1024),
+            "-D" if attached.is_empty() => self.debugging = true,
+            "-D" => self.instrument_lines = Some(instrumentation(flag, rest.next())?),
+            "-Q" => self.ports = number(flag, value()?)?.max(1024),
+            "-W" => self.warnings = Some(value()?.to_owned()),
+            // The correction of the time, which is always on. Its value may be missing.
+            "-c" if attached.is_empty() => {
+                take_one_of(rest, &["true", "false"]);
+            }
+            "-t" => self.atoms = number(flag, value()?)?.max(8192),
             // A name of several letters has its value in the next argument.
             "-s" if matches!(attached, "wt" | "bwt") => {
-                set_waking(&mut flags.waking, flag, rest.next())?;
+                set_waking(&mut self.waking, flag, rest.next())?;
             }
-            _ if takes_value(flag) => {
+            // Changes nothing here.
+            _ if takes_value(&flag[1..]) => {
                 let missing = || StartError(format!("bad {flag}: a value is missing"));
                 rest.next().ok_or_else(missing)?;
             }
             _ => {}
         }
+        Ok(())
     }
-    Ok(flags)
+}
+
+/// The next argument, if it is one of `values`.
+fn take_one_of<'a>(rest: &mut Rest<'a>, values: &[&str]) -> Option<&'a str> {
+    let mut ahead = rest.clone();
+    let value = ahead
+        .next()
+        .filter(|next| values.contains(&next.as_str()))?;
+    *rest = ahead;
+    Some(value)
+}
+
+/// The value of `+B`, which may be missing. Source: `erl_start()` in `erl_init.c`.
+fn on_interrupt(attached: &str, rest: &mut Rest) -> Break {
+    let value = match attached {
+        "" => take_one_of(rest, &["i", "c", "d"]).unwrap_or("d"),
+        attached => attached,
+    };
+    match value.as_bytes()[0] {
+        b'i' => Break::Ignored,
+        b'c' => Break::Key,
+        _ => Break::Default,
+    }
 }
 
 /// An encoding, `None` for the locale's, and what becomes of names that are not of it.
@@ -432,42 +475,6 @@ fn instrumentation(flag: &str, value: Option<&String>) -> Result<bool, StartErro
         ))),
         _ => Err(StartError(format!("Unknown option {option}"))),
     }
-}
-
-/// Flags of the emulator that take a value of their own and that change nothing here.
-fn takes_value(flag: &str) -> bool {
-    const WITH_VALUE: &[&str] = &[
-        "-a",
-        "-e",
-        "-h",
-        "-R",
-        "-T",
-        "-z",
-        "-IOt",
-        "-IOp",
-        "-IOPt",
-        "-IOPp",
-        "-K",
-        "-hpds",
-        "-sbt",
-        "-sbwtdcpu",
-        "-sbwtdio",
-        "-scl",
-        "-sct",
-        "-spp",
-        "-sss",
-        "-sssdcpu",
-        "-sssdio",
-        "-sws",
-        "-swtdcpu",
-        "-swtdio",
-        "-stbt",
-        "-sub",
-        "-zdntgc",
-        "-SP",
-        "-dcg",
-    ];
-    WITH_VALUE.contains(&flag)
 }
 
 fn number(flag: &str, text: &str) -> Result<usize, StartError> {

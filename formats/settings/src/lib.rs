@@ -4,6 +4,7 @@
 //!
 //! * [`chance`]: where runs take what no program determines, and the clocks of the tools;
 //! * [`counter`]: counters of the processor that a recording reads;
+//! * [`emulator_flags`]: which flags of OTP's emulator have their value in the next argument;
 //! * [`engine`]: what runs code;
 //! * [`perf`]: what the profiler `perf` learns of compiled code;
 //! * [`random`]: numbers that are the same for the same seed;
@@ -11,10 +12,11 @@
 //! * `names`: sets of values that the command line names, as a macro.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `counter` `names` `random` `variable` ◀ `chance` `engine` `perf`
+//! `counter` `emulator_flags` `names` `random` `variable` ◀ `chance` `engine` `perf`
 
 pub mod chance;
 pub mod counter;
+pub mod emulator_flags;
 pub mod engine;
 mod names;
 pub mod perf;

@@ -4,6 +4,7 @@
 
 use super::arguments;
 use super::{Environment, Failure, Otp};
+use beamline_settings::emulator_flags::takes_value;
 
 /// What `erl` does with its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,119 +31,6 @@ pub(super) enum Names {
     Usual,
     /// By a command (`-epmd`).
     Command(String),
-}
-
-/// Flags whose name is followed by their value in the next argument, exactly as written.
-const WITH_VALUE: [&str; 70] = [
-    "+a",
-    "+A",
-    "+C",
-    "+e",
-    "+i",
-    "+n",
-    "+P",
-    "+Q",
-    "+t",
-    "+T",
-    "+R",
-    "+W",
-    "+K",
-    "+IOt",
-    "+IOp",
-    "+IOPt",
-    "+IOPp",
-    "+IOs",
-    "+S",
-    "+SP",
-    "+SDcpu",
-    "+SDPcpu",
-    "+SDio",
-    "+hms",
-    "+hmbs",
-    "+hpds",
-    "+hmax",
-    "+hmaxk",
-    "+hmaxel",
-    "+hmaxib",
-    "+hmqd",
-    "+h",
-    "+rg",
-    "+sbt",
-    "+sbwtdcpu",
-    "+sbwtdio",
-    "+sbwt",
-    "+scl",
-    "+sct",
-    "+secio",
-    "+sfwi",
-    "+stbt",
-    "+swct",
-    "+swtdcpu",
-    "+swtdio",
-    "+swt",
-    "+sws",
-    "+sss",
-    "+sssdcpu",
-    "+sssdio",
-    "+spp",
-    "+sub",
-    "+pc",
-    "+pad",
-    "+zdbbl",
-    "+zdntgc",
-    "+zebwt",
-    "+zosrl",
-    "+zhft",
-    "+Mea",
-    "+Mumadtn",
-    "+Mummc",
-    "+Muycs",
-    "+Musac",
-    "+Mim",
-    "+Mis",
-    "+Mlpm",
-    "+Mdai",
-    "+MIscs",
-    "+MXscs",
-];
-
-/// Flags of the memory segment allocator and the like, which also take a value.
-const MEMORY_WITH_VALUE: [&str; 12] = [
-    "+MMamcbf",
-    "+MMrmcbf",
-    "+MMmcs",
-    "+MMscs",
-    "+MMscrfsd",
-    "+MMsco",
-    "+MMscrpm",
-    "+MMlp",
-    "+MYe",
-    "+MYm",
-    "+MYtp",
-    "+MYtt",
-];
-
-/// What may follow the letter of an allocator in `+M<letter>`, with a value.
-const ALLOCATOR_WITH_VALUE: [&str; 23] = [
-    "as", "asbcst", "atags", "acul", "acnl", "acfml", "acful", "cp", "e", "t", "lmbcs", "mbcgs",
-    "mbsd", "mmbcs", "mmmbc", "mmsbc", "msbclt", "ramv", "rmbcmt", "rsbcmt", "rsbcst", "sbct",
-    "smbcs",
-];
-
-/// Which `+` flags take the next argument as their value.
-fn takes_value(flag: &str) -> bool {
-    if WITH_VALUE.contains(&flag) || MEMORY_WITH_VALUE.contains(&flag) {
-        return true;
-    }
-    if flag.starts_with("+Di") || flag.starts_with("+J") {
-        return true;
-    }
-    let allocator = flag.strip_prefix("+M").and_then(|rest| {
-        let mut chars = rest.chars();
-        let letter = chars.next()?;
-        "uBIDEFHLRSTZ".contains(letter).then_some(chars.as_str())
-    });
-    allocator.is_some_and(|rest| ALLOCATOR_WITH_VALUE.contains(&rest))
 }
 
 #[derive(Default)]
@@ -302,7 +190,7 @@ impl Translation {
             self.init(&[flag]);
             return Ok(after);
         }
-        let unknown = (flag.starts_with("+I") && !takes_value(flag) && !known_io(flag))
+        let unknown = (flag.starts_with("+I") && !takes_value(&flag[1..]) && !known_io(flag))
             || (flag.starts_with("+SD") && !known_dirty(flag))
             || (flag.starts_with("+B") && flag.len() > 2 && !"icd".contains(&flag[2..=2]));
         if unknown {
@@ -315,7 +203,7 @@ impl Translation {
             "+c" => matches!(next, Some("true" | "false")),
             _ => false,
         };
-        if !optional && !takes_value(flag) {
+        if !optional && !takes_value(&flag[1..]) {
             return Ok(after);
         }
         let (text, after) = value(flag, after)?;

@@ -45,6 +45,7 @@ mod lists;
 pub(crate) mod literal_area;
 mod maps;
 mod memory;
+pub(crate) mod msacc;
 mod names;
 mod node;
 pub(crate) mod os;

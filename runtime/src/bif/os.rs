@@ -4,6 +4,8 @@
 //! The environment is a table of the runtime's own, which is filled once from the process's environment. The C
 //! library's stays as it was (ports get the table).
 
+use std::sync::OnceLock;
+
 use super::{BifResult, Raise, badarg, bifs, break_menu};
 use crate::heap::Message;
 use crate::process::registry::{self, Named};
@@ -91,9 +93,31 @@ fn set(signal: i32, disposition: Disposition) {
     signal::set(signal, disposition);
 }
 
+/// What an interrupt (Ctrl-C) does: the emulator's flag `+B`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// Opens the menu of an interactive shell.
+    #[default]
+    Menu,
+    /// Nothing (`+Bi`). The terminal's other signals do nothing either.
+    Ignored,
+    /// The shell reads it as a key (`+Bc`).
+    Key,
+    /// What the system does by default (`+Bd`).
+    Default,
+}
+
+static BREAK: OnceLock<Break> = OnceLock::new();
+
+/// Is an interrupt ignored?
+pub(crate) fn is_break_ignored() -> bool {
+    BREAK.get() == Some(&Break::Ignored)
+}
+
 /// Has the signals that ERTS handles from its start told to `erl_signal_server`, and an interrupt of a run that is
 /// measured.
-pub(crate) fn handle_signals(is_measured: bool) {
+pub(crate) fn handle_signals(is_measured: bool, on_interrupt: Break) {
+    BREAK.get_or_init(|| on_interrupt);
     signal::start(notify);
     set(libc::SIGTERM, Disposition::Handle);
     set(libc::SIGUSR1, Disposition::Handle);
@@ -101,10 +125,23 @@ pub(crate) fn handle_signals(is_measured: bool) {
         // The first Ctrl-C lets the machine write what it has measured, and the second one ends it at once.
         signal::set(signal::INTERRUPT.1, Disposition::HandleOnce);
     }
+    match on_interrupt {
+        Break::Ignored => {
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+                signal::set(signal, Disposition::Ignore);
+            }
+        }
+        Break::Key => terminal::disable_interrupt_key(),
+        Break::Menu | Break::Default => {}
+    }
 }
 
-/// Has an interrupt open the menu while the terminal is raw. After that, it asks for the program's end.
+/// Has an interrupt open the menu while the terminal is raw, unless `+B` says something else. After that, it asks for the
+/// program's end.
 pub(crate) fn handle_interrupts() {
+    if matches!(BREAK.get(), Some(Break::Ignored | Break::Default)) {
+        return;
+    }
     signal::start(notify);
     signal::set(signal::INTERRUPT.1, Disposition::Handle);
 }

@@ -16,6 +16,7 @@ use crate::process::order::answer::{self, Native, Sent};
 use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
 use crate::process::{Process, exists, is_of_old_incarnation};
+use crate::sys::msacc;
 use crate::term::atom::atom;
 use crate::term::{Atom, Port as PortId, Term, View, am, tag};
 use crate::trace::{native, sysprof};
@@ -92,7 +93,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     p.bump_reds((data.len() / 1024) as i64);
     drives(p, &port, "port_command");
     let taken = {
-        let _calls = sysprof::calls_port(p);
+        let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
         port.command_from(p, p.pid().term().raw(), data, force)
     };
     match taken {
@@ -120,7 +121,7 @@ fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(am::badarg.term());
     };
     port.report_close(p.pid().term().raw());
-    let _calls = sysprof::calls_port(p);
+    let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
     let _runs = sysprof::port_runs(port.id);
     port.close(port.state.lock(), am::normal.term(), false);
     Ok(true.into())
@@ -165,7 +166,7 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
         return Ok(am::badarg.term());
     };
     drives(p, &port, "port_control");
-    let _calls = sysprof::calls_port(p);
+    let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
     let traced = port.traced();
     let done = traced.controls(p.pid(), (command, &data), || {
         port.control(p.pid(), command, &data)
@@ -187,7 +188,7 @@ fn port_call_3<'p>(p: &'p Process, [port, operation, data]: [Term<'p>; 3]) -> Bi
         return Ok(am::badarg.term());
     };
     drives(p, &port, "port_call");
-    let _calls = sysprof::calls_port(p);
+    let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
     let traced = port.traced();
     let order = (operation, &mut data[..]);
     let done = traced.calls(p.pid(), order, port.takes_calls(), |data| {

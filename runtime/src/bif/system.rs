@@ -380,7 +380,6 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
         | "eager_check_io" => true.into(),
         "async_dist"
         | "port_parallelism"
-        | "break_ignored"
         | "lock_checking"
         | "lock_counting"
         | "debug_compiled"
@@ -388,6 +387,7 @@ fn feature_info(name: &str) -> Option<Term<'static>> {
         | "io_thread"
         | "ets_always_compress"
         | "ets_realloc_moves" => false.into(),
+        "break_ignored" => super::os::is_break_ignored().into(),
         "dynamic_trace" => am::none.term(),
         "literal_test" => atom("range"),
         "modified_timing_level" => am::undefined.term(),
@@ -478,7 +478,8 @@ fn system_flag_2<'p>(p: &'p Process, [flag, value]: [Term<'p>; 2]) -> BifResult<
         "backtrace_depth" => number(exception::set_backtrace_depth(size()?.min(MAX_BACKTRACE))),
         "sequential_tracer" => return super::seq_trace::set_system_tracer(p, value),
         "reset_seq_trace" => super::seq_trace::reset(),
-        "microstate_accounting" | "cpu_topology" | "scheduler_bind_type" | "erts_alloc" => {
+        "microstate_accounting" => return super::msacc::set(value),
+        "cpu_topology" | "scheduler_bind_type" | "erts_alloc" => {
             return Err(notsup().into());
         }
         _ => return Err(badopt().into()),
@@ -626,8 +627,7 @@ fn statistics_1<'p>(p: &'p Process, [item]: [Term<'p>; 1]) -> BifResult<'p> {
         }
         "scheduler_wall_time" => wall_times(p, sched::schedulers() + sched::dirty_schedulers().cpu),
         "scheduler_wall_time_all" => wall_times(p, all_schedulers() as usize),
-        // Not switched on, which `system_flag/2` refuses.
-        "microstate_accounting" => am::undefined.term(),
+        "microstate_accounting" => super::msacc::accounts(p),
         _ => return Err(badarg().into()),
     })
 }

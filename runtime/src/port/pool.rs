@@ -7,14 +7,24 @@ use std::sync::mpsc::{Sender, channel};
 
 use parking_lot::Mutex;
 
+use crate::sys::msacc::{self, State};
+
 /// Threads of the pool (`+A`).
 static THREADS: AtomicUsize = AtomicUsize::new(1);
+
+/// The part that the first thread plays in microstate accounting.
+static FIRST_ACCOUNT: AtomicUsize = AtomicUsize::new(usize::MAX / 2);
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Sets how many threads there are, before the first job.
 pub(crate) fn set_threads(count: usize) {
     THREADS.store(count, Ordering::Relaxed);
+}
+
+/// Sets which part the first thread plays in microstate accounting; the others play the next ones.
+pub(crate) fn set_first_account(part: usize) {
+    FIRST_ACCOUNT.store(part, Ordering::Relaxed);
 }
 
 /// How many threads there are.
@@ -32,7 +42,13 @@ fn thread(number: usize) -> Mutex<Sender<Job>> {
     let (sender, jobs) = channel::<Job>();
     std::thread::Builder::new()
         .name(format!("async_{}", number + 1))
-        .spawn(move || jobs.into_iter().for_each(|job| job()))
+        .spawn(move || {
+            for job in jobs {
+                msacc::take_up(FIRST_ACCOUNT.load(Ordering::Relaxed) + number, State::Port);
+                job();
+                msacc::put_down();
+            }
+        })
         .expect("a thread can be started");
     Mutex::new(sender)
 }

@@ -8,6 +8,7 @@ use super::probe::{is_asked, probes};
 use super::tally;
 use super::{Exiting, Process};
 use crate::heap::{Collected, Heap, HeapLimit, Keeps as _, Roots, Visit, release};
+use crate::sys::msacc::{self, State};
 use crate::term::{Atom, RawTerm, Term, am};
 
 /// `max_heap_size` of a process.
@@ -153,6 +154,7 @@ impl Process {
             dictionary: self.dictionary.get_mut(),
             work: psd.and_then(|psd| psd.work.as_mut()),
         };
+        let _collects = msacc::within(State::Gc);
         f(&mut self.heap, &mut roots)
     }
 

@@ -13,6 +13,7 @@ use crate::exec;
 use crate::process::dirty::DirtyCall;
 use crate::process::dirty_queues::queue_of;
 use crate::process::{Dirty, Process, X_REGISTERS};
+use crate::sys::msacc::{self, State};
 use crate::term::RawTerm;
 use crate::trace;
 
@@ -56,7 +57,11 @@ pub(super) unsafe fn make(call: &DirtyCall, x: *mut RawTerm) -> Option<Box<Proce
     // SAFETY: P2.
     unsafe { stand_in.restore_registers(x) };
     trace::events::dirty_in(&stand_in);
+    if let Some((_, number)) = exec::dirty::scheduler() {
+        msacc::take_up(number - 1, State::Emulator);
+    }
     exec::dirty::run(&stand_in);
+    msacc::put_down();
     trace::events::dirty_out(&stand_in);
     stand_in.forget_registers();
     Some(stand_in)

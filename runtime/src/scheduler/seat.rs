@@ -16,6 +16,7 @@ use crate::process::dirty::DirtyCall;
 use crate::process::dirty_queues::{KINDS, queue_of};
 use crate::sched::seat::Seat;
 use crate::sched::{become_scheduler, leave_scheduler, machine};
+use crate::sys::msacc::{self, State};
 use crate::term::RawTerm;
 use crate::trace::record;
 
@@ -76,12 +77,14 @@ fn start_deputy(id: usize) {
 /// This thread is scheduler `id` from now on.
 fn sit_down(id: usize) {
     become_scheduler(id);
+    msacc::take_up(id, State::Other);
     record::sit_down(id);
 }
 
 /// This thread is scheduler `id` no more.
 fn stand_up(id: usize) {
     record::stand_up(id);
+    msacc::put_down();
     leave_scheduler();
 }
 

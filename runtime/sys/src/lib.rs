@@ -2,7 +2,7 @@
 //!
 //! Each module names only those before it:
 //! `chance` `errno` `halt` `libm` `locale` `pcre2` `spawn` `static_cell` `stderr` `time` `zlib` `zstd`
-//! ◀ `code_memory` `counters` `crash` `environment` `file` `fork` `memory` `signal`
+//! ◀ `code_memory` `counters` `crash` `environment` `file` `fork` `memory` `msacc` `signal`
 //! ◀ `socket` `terminal`
 
 pub mod chance;
@@ -17,6 +17,7 @@ pub mod halt;
 pub mod libm;
 pub mod locale;
 pub mod memory;
+pub mod msacc;
 pub mod pcre2;
 pub mod signal;
 pub mod socket;

@@ -45,13 +45,32 @@ pub fn make_raw(fd: RawFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Gives the terminal the modes that it had before it was made raw, if it was.
+/// The modes of standard input from before its interrupt key was disabled.
+static WITH_KEY: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Has the terminal behind standard input, if there is one, send no signal for Ctrl-C until [`restore`]. Source:
+/// `erts_replace_intr()` of `sys.c`.
+pub fn disable_interrupt_key() {
+    let Ok(before) = tcgetattr(standard(0)) else {
+        return;
+    };
+    let mut now = before.clone();
+    now.special_codes[SpecialCodeIndex::VINTR] = 0;
+    if tcsetattr(standard(0), OptionalActions::Now, &now).is_ok() {
+        *WITH_KEY.lock() = Some(before);
+    }
+}
+
+/// Gives the terminal the modes that it had before it was made raw, if it was, and its interrupt key.
 ///
 /// # Errors
 /// The system refuses.
 pub fn restore() -> Result<(), Errno> {
-    match RAW.lock().take() {
-        Some(raw) => tcsetattr(standard(raw.fd), OptionalActions::Now, &raw.before),
+    if let Some(raw) = RAW.lock().take() {
+        tcsetattr(standard(raw.fd), OptionalActions::Now, &raw.before)?;
+    }
+    match WITH_KEY.lock().take() {
+        Some(before) => tcsetattr(standard(0), OptionalActions::Now, &before),
         None => Ok(()),
     }
 }
