@@ -33,7 +33,7 @@ pub enum State {
 }
 
 /// How many states there are.
-pub const STATES: usize = 7;
+const STATES: usize = 7;
 
 impl State {
     const ALL: [State; STATES] = [
@@ -68,7 +68,7 @@ pub struct Account {
     /// Its number among those of its kind.
     pub id: usize,
     /// Nanoseconds of [`clock::monotonic_ns`] in each state.
-    pub spent: [(State, u64); STATES],
+    pub spent: [(State, u64); 7],
 }
 
 #[derive(Default)]
