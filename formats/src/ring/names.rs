@@ -179,6 +179,12 @@ pub(super) fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
+/// Puts a payload of so many words.
+fn fixed<const N: usize>(out: &mut Vec<u64>, entry: Entry, words: [u64; N]) -> (Entry, usize) {
+    out.extend(words);
+    (entry, 8 * N)
+}
+
 /// The words of an entry.
 pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
     out.clear();
@@ -196,33 +202,25 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             module,
             name,
             arity,
-        } => {
-            out.extend([word(module), word(name), u64::from(arity)]);
-            (Entry::Function, 24)
-        }
+        } => fixed(
+            out,
+            Entry::Function,
+            [word(module), word(name), u64::from(arity)],
+        ),
         Name::Process {
             id,
             parent,
             function,
-        } => {
-            out.extend([id.word(), parent.word(), word(function)]);
-            (Entry::Process, 24)
-        }
-        Name::Registered { id, name } => {
-            out.extend([id.word(), word(name)]);
-            (Entry::Registered, 16)
-        }
-        Name::Labelled { id, label } => {
-            out.extend([id.word(), word(label)]);
-            (Entry::Labelled, 16)
-        }
-        Name::Module { name, origin } => {
-            out.extend([word(name), origin.number()]);
-            (Entry::Module, 16)
-        }
+        } => fixed(
+            out,
+            Entry::Process,
+            [id.word(), parent.word(), word(function)],
+        ),
+        Name::Registered { id, name } => fixed(out, Entry::Registered, [id.word(), word(name)]),
+        Name::Labelled { id, label } => fixed(out, Entry::Labelled, [id.word(), word(label)]),
+        Name::Module { name, origin } => fixed(out, Entry::Module, [word(name), origin.number()]),
         Name::Native { function, native } => {
-            out.extend([word(function), native.number()]);
-            (Entry::Native, 16)
+            fixed(out, Entry::Native, [word(function), native.number()])
         }
         Name::Stack(frame) => {
             let line = u64::from(frame.line);
@@ -234,28 +232,27 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             kind,
             port,
             listener,
-        } => {
-            out.extend([id.word(), kind.number(), port.word(), listener.word()]);
-            (Entry::Socket, 32)
-        }
+        } => fixed(
+            out,
+            Entry::Socket,
+            [id.word(), kind.number(), port.word(), listener.word()],
+        ),
         Name::Address { id, end, text } => {
             let text = cut(stable(text), TEXT_MAX);
             out.extend([id.word(), end.number()]);
             out.extend(words_of(text.as_bytes()));
             (Entry::Address, 16 + text.len())
         }
-        Name::Node { name, creation } => {
-            out.extend([word(name), u64::from(creation)]);
-            (Entry::Node, 16)
-        }
+        Name::Node { name, creation } => fixed(out, Entry::Node, [word(name), u64::from(creation)]),
         Name::Connection {
             number,
             node,
             creation,
-        } => {
-            out.extend([u64::from(number), word(node), u64::from(creation)]);
-            (Entry::Connection, 24)
-        }
+        } => fixed(
+            out,
+            Entry::Connection,
+            [u64::from(number), word(node), u64::from(creation)],
+        ),
     };
     let first = bytes as u64 | (entry as u64) << 32;
     out[0] = first | check(first, &out[1..]);

@@ -97,11 +97,9 @@ impl Operation {
 
     fn is_message(self) -> bool {
         use Operation::*;
-        match self {
-            Send | RegSend | SendTt | RegSendTt | SendSender | SendSenderTt => true,
-            AliasSend | AliasSendTt | AltactSigSend => true,
-            _ => false,
-        }
+        let is_send = matches!(self, Send | SendTt | SendSender | SendSenderTt);
+        let to_name = matches!(self, RegSend | RegSendTt);
+        is_send || to_name || matches!(self, AliasSend | AliasSendTt | AltactSigSend)
     }
 
     /// Where the process is named that a control message is for, counted from 0 behind the operation. `None` where that is still

@@ -419,8 +419,10 @@ mod tests {
                     return false;
                 };
                 taken.wakes.iter().for_each(|pid| assert!(waits.remove(pid)));
-                let whole = received.take(&taken.packet.bytes()).expect("a packet");
-                let (left, came) = (taken.ended.map(|it| (it.number, it.bytes)), whole.as_ref().map(|it| (it.number, it.len())));
+                let packet = taken.packet.bytes();
+                let whole = received.take(&packet).expect("a packet");
+                let left = taken.ended.map(|it| (it.number, it.bytes));
+                let came = whole.as_ref().map(|it| (it.number, it.len()));
                 assert_eq!(left, came, "a signal has one number on both sides");
                 if let Some(whole) = whole {
                     let heap = Heap::detached();

@@ -2,9 +2,11 @@
 //!
 //! Ids have the number of their node, from 1, as pids of other nodes have one. Times are by the clock of the first node, and count from
 //! when the first recording began. Processes are named with their nodes. A message to another node, if both have recorded it, is one that its
-//! receiver gets, with one text: of an answer that which its receiver has, of all others that which the sender has.
+//! receiver gets, with one text: of an answer that which its receiver has, of all others that which the sender has. Own pids and references
+//! of a node have its number in texts, too.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use beamline_formats::profile::Origin;
@@ -31,6 +33,8 @@ const DIRTY_SCHEDULERS: u64 = 1 << 16;
 struct Letter<'c> {
     to: Id,
     text: &'c str,
+    /// The number of the node that has written the text so.
+    written_by: u64,
 }
 
 /// Sendings or receipts of a member, by process and time.
@@ -137,13 +141,14 @@ impl Cluster {
                 continue;
             };
             // The reference of a question is the same in its answer as the asking node writes it.
-            let text = match came.signal.role {
-                Role::Answers(_) => &received.text,
-                _ => &sent.text,
+            let (text, writer) = match came.signal.role {
+                Role::Answers(_) => (&received.text, came.member),
+                _ => (&sent.text, left.member),
             };
             let letter = Letter {
                 to: came.signal.who.of_node(came.member as u64 + 1),
                 text,
+                written_by: writer as u64 + 1,
             };
             let key = |who, at_ns| (who, at_ns);
             all[left.member].insert(key(left.signal.who, sent.at_ns), letter);
@@ -286,12 +291,13 @@ impl Joiner {
         };
         name_all(&mut renames, &member.name);
         let (drain, end_ns, written) = (&mut self.drain, &mut self.end_ns, &mut self.written);
+        let mut text = String::new();
         scan(recording, |record| {
             if let Event::Register { name } = record.event {
                 renames.registered.insert(name, record.subject);
             }
             let at_ns = record.time_ns.saturating_add(seat.offset_ns);
-            let event = renamed(record, seat, &mut renames);
+            let event = renamed(record, seat, &mut renames, &mut text);
             let subject = record.subject.of_node(seat.number);
             if let Some(Some(segment)) = segments.get_mut(record.segment) {
                 segment.write(at_ns, subject, &event);
@@ -307,34 +313,55 @@ impl Joiner {
     }
 }
 
-/// What a record of a member is in the recording of all.
-fn renamed<'a>(record: &Record<'a>, seat: &Seat<'a>, renames: &mut Renames<'_>) -> Event<'a> {
+/// Has `out` hold a text in which pids, ports and references of the node of this number have that number.
+fn number_own(text: &str, node: u64, out: &mut String) {
+    out.clear();
+    for (at, part) in text.split("<0.").enumerate() {
+        if at > 0 {
+            let _ = write!(out, "<{node}.");
+        }
+        out.push_str(part);
+    }
+}
+
+/// What a record of a member is in the recording of all. Its text is made in `out`.
+fn renamed<'o>(
+    record: &Record<'o>,
+    seat: &Seat<'_>,
+    renames: &mut Renames<'_>,
+    out: &'o mut String,
+) -> Event<'o> {
     let letter = || seat.letters.get(&(record.subject, record.time_ns));
     match record.event {
-        Event::Send { to: Id::None, .. } => {
-            if let Some(Letter { to, text }) = letter() {
-                return Event::Send { to: *to, text };
-            }
+        Event::Send { to, text } => {
+            let found = letter().filter(|_| to == Id::None);
+            let to = found.map_or_else(|| renames.id(to), |letter| letter.to);
+            let own = (text, seat.number);
+            let (text, node) = found.map_or(own, |letter| (letter.text, letter.written_by));
+            number_own(text, node, out);
+            Event::Send { to, text: out }
         }
-        Event::Receive { .. } => {
-            if let Some(Letter { text, .. }) = letter() {
-                return Event::Receive { text };
-            }
+        Event::Receive { text } => {
+            let own = (text, seat.number);
+            let (text, node) = letter().map_or(own, |letter| (letter.text, letter.written_by));
+            number_own(text, node, out);
+            Event::Receive { text: out }
+        }
+        Event::Exit { text } => {
+            number_own(text, seat.number, out);
+            Event::Exit { text: out }
         }
         Event::DirtyIn {
             function,
             kind,
             scheduler,
-        } => {
-            return Event::DirtyIn {
-                function: renames.name(function),
-                kind,
-                scheduler: scheduler + seat.number * DIRTY_SCHEDULERS,
-            };
-        }
-        _ => {}
+        } => Event::DirtyIn {
+            function: renames.name(function),
+            kind,
+            scheduler: scheduler + seat.number * DIRTY_SCHEDULERS,
+        },
+        event => event.renamed(renames),
     }
-    record.event.renamed(renames)
 }
 
 /// Gives the processes, functions and sockets of a node their names in the recording of all.

@@ -113,7 +113,7 @@ fn the_report_has_nodes_connections_and_calls() {
     let text = report.shown(&View::default()).to_string();
     for part in [
         "    +1.01 µs       ±40 ns      1.10 µs            -            1  b@h, ",
-        " a@h to b@h; 1 did not come\n",
+        " a@h to b@h; 1 not seen there\n",
         " of a@h, call to ",
     ] {
         assert!(text.contains(part), "{part} in {text}");
@@ -201,8 +201,15 @@ fn one_recording_of_all_has_every_record_with_the_ids_of_its_node() {
         sample.start(who, name, Some("same"));
     }
     let to = Id::None;
-    a.write(2_000, client, Event::Send { to, text: "from a" });
-    a.write(2_010, client, left(2, 1, (6, 80, "from a '' same")));
+    a.write(
+        2_000,
+        client,
+        Event::Send {
+            to,
+            text: "from <0.1.0>",
+        },
+    );
+    a.write(2_010, client, left(2, 1, (6, 80, "from <0.1.0> '' same")));
     b.write(1_050, server, came(7, 1, (6, 80, "from <9.1.0> '' same")));
     b.write(
         1_060,
@@ -224,6 +231,12 @@ fn one_recording_of_all_has_every_record_with_the_ids_of_its_node() {
     let mut messages = InTransit::new(joined.names());
     let losses = scan(&joined, |record| {
         if let Some(Passing::Ends(sent)) = messages.add(record) {
+            assert_eq!(
+                record.event,
+                Event::Receive {
+                    text: "from <1.1.0>"
+                }
+            );
             passed.push((sent.from.to_string(), record.subject.to_string()));
         }
         calls += usize::from(matches!(record.event, Event::Call { .. }));

@@ -237,7 +237,7 @@ impl Shown<'_> {
             match (row.is_one_sided, row.signals - row.came) {
                 (true, _) => text.push_str("; recorded on this side only"),
                 (false, 0) => {}
-                (false, lost) => text.push_str(&format!("; {} did not come", thousands(lost))),
+                (false, lost) => text.push_str(&format!("; {} not seen there", thousands(lost))),
             }
             writeln!(f, " {}", self.view.cut(&text, 6 * 13 + 1))?;
         }
