@@ -247,15 +247,7 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         counting: Counting::begin(&request.counters),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
-    if recorder.has(Group::Order) {
-        order::begin(recorder.has(Group::Sites));
-    }
-    if recorder.has(Group::Net) {
-        net::begin();
-    }
-    if recorder.has(Group::Dist) {
-        dist::begin();
-    }
+    recorder.ask();
     NAMES.store(true, Ordering::Release);
     ON.store(request.span.begins_at_once(), Ordering::Release);
     if recorder.has(Group::Calls) {
@@ -622,6 +614,19 @@ impl Recorder {
         unmatched::tell(&self.patterns, &self.folder, |pattern| {
             called.keys().any(|mfa| unmatched::is_meant(pattern, mfa))
         });
+    }
+
+    /// Has those asked for what no tracer gets.
+    fn ask(&self) {
+        if self.has(Group::Order) {
+            order::begin(self.has(Group::Sites));
+        }
+        if self.has(Group::Net) {
+            net::begin();
+        }
+        if self.has(Group::Dist) {
+            dist::begin();
+        }
     }
 
     fn has(&self, group: Group) -> bool {

@@ -52,13 +52,23 @@ struct Open<'c> {
     spawned: Option<(u64, &'c Signal)>,
 }
 
+/// Both sides of a connection: where calls are made, and where they go.
+#[derive(Clone, Copy)]
+struct Ends<'c> {
+    side: (usize, u64),
+    /// None where it is not recorded.
+    other: Option<(usize, u64)>,
+    /// The other node's name, as this one knows it.
+    peer: &'c str,
+}
+
 /// What rows are told apart by.
 type Key = (Asked, usize, String, String, String);
 
 impl Cluster {
     /// The calls from one node to another, those first that took longest altogether.
     #[must_use]
-    pub fn remote_calls(&self) -> Vec<RemoteCalls> {
+    pub(crate) fn remote_calls(&self) -> Vec<RemoteCalls> {
         let mut rows: BTreeMap<Key, RemoteCalls> = BTreeMap::new();
         for (at, member) in self.members.iter().enumerate() {
             for (number, peer) in member.recording.names().connections() {
@@ -81,6 +91,11 @@ impl Cluster {
         peer: &str,
         rows: &mut BTreeMap<Key, RemoteCalls>,
     ) {
+        let ends = Ends {
+            side,
+            other: self.other_side(side),
+            peer,
+        };
         let left = lane.left.iter().map(|(number, signal)| (*number, signal));
         let came = lane.came.iter().map(|(number, signal)| (*number, signal));
         let mut all: Vec<(u64, &Signal)> = left.chain(came).collect();
@@ -107,7 +122,7 @@ impl Cluster {
                         && call.asked != Asked::Spawn
                     {
                         open.remove(&reference);
-                        self.add(side, peer, &call, Some((number, signal)), rows);
+                        self.add(ends, &call, Some((number, signal)), rows);
                     }
                 }
                 Role::None => {}
@@ -116,21 +131,20 @@ impl Cluster {
         let mut left: Vec<Open<'_>> = open.into_values().collect();
         left.sort_by_key(|call| call.request.0);
         for call in left {
-            self.add(side, peer, &call, call.spawned, rows);
+            self.add(ends, &call, call.spawned, rows);
         }
     }
 
     /// Adds a call to its row.
     fn add(
         &self,
-        side: (usize, u64),
-        peer: &str,
+        ends: Ends<'_>,
         call: &Open<'_>,
         reply: Option<(u64, &Signal)>,
         rows: &mut BTreeMap<Key, RemoteCalls>,
     ) {
-        let member = &self.members[side.0];
-        let other = self.other_side(side).map(|(to, number)| {
+        let member = &self.members[ends.side.0];
+        let other = ends.other.map(|(to, number)| {
             let there = &self.members[to];
             (there, there.lanes.get(&number))
         });
@@ -144,10 +158,10 @@ impl Cluster {
         let callee = other.zip(whose);
         let callee = callee.map(|((there, _), who)| called(there.recording.names(), who));
         let callee = callee.unwrap_or_default();
-        let to = other.map_or(peer, |(there, _)| &there.name).to_owned();
+        let to = other.map_or(ends.peer, |(there, _)| &there.name).to_owned();
         let key = (
             call.asked,
-            side.0,
+            ends.side.0,
             caller.clone(),
             to.clone(),
             callee.clone(),

@@ -137,13 +137,13 @@ impl Cluster {
 
     /// The clock of each node.
     #[must_use]
-    pub fn clocks(&self) -> &[Clock] {
+    pub(crate) fn clocks(&self) -> &[Clock] {
         &self.clocks
     }
 
     /// A time of a member by the clock of the first one.
     #[must_use]
-    pub fn aligned_ns(&self, member: usize, at_ns: u64) -> i64 {
+    pub(crate) fn aligned_ns(&self, member: usize, at_ns: u64) -> i64 {
         let offset = self.clocks.get(member).map_or(0, |clock| clock.offset_ns);
         offset.saturating_add_unsigned(at_ns)
     }

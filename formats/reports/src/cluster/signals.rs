@@ -34,7 +34,7 @@ pub enum Asked {
 impl Asked {
     /// As a table has it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Asked::Call => "call",
             Asked::Erpc => "erpc",

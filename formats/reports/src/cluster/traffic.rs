@@ -36,7 +36,7 @@ pub struct Direction {
 impl Cluster {
     /// What the nodes sent each other, the most bytes first.
     #[must_use]
-    pub fn traffic(&self) -> Vec<Direction> {
+    pub(crate) fn traffic(&self) -> Vec<Direction> {
         let mut all: BTreeMap<(String, String), Direction> = BTreeMap::new();
         for (at, member) in self.members.iter().enumerate() {
             for (number, peer) in member.recording.names().connections() {
@@ -68,35 +68,48 @@ impl Cluster {
 
     /// Adds how long signals were on their way.
     fn add_times(&self, all: &mut BTreeMap<(String, String), Direction>) {
-        let mut totals: BTreeMap<(usize, usize), (u64, u64, u64)> = BTreeMap::new();
+        let mut totals: BTreeMap<(usize, usize), Times> = BTreeMap::new();
         for pair in self.pairs() {
             let ends = (pair.left.member, pair.came.member);
-            let ns = self.on_the_way_ns(&pair);
-            let (count, total, longest) = totals.entry(ends).or_default();
-            *count += 1;
-            *total = total.saturating_add(ns.unwrap_or(0));
-            *longest = (*longest).max(ns.unwrap_or(0));
+            let times = totals.entry(ends).or_insert_with(|| Times {
+                offset_ns: self.between(ends.0, ends.1).map_or(0, |(offset, _)| offset),
+                ..Times::default()
+            });
+            times.add(&pair);
         }
-        for ((from, to), (count, total, longest)) in totals {
+        for ((from, to), times) in totals {
             let name = |member: usize| self.members[member].name.clone();
             let Some(row) = all.get_mut(&(name(from), name(to))) else {
                 continue;
             };
-            row.came = count;
+            row.came = times.count;
             if let Some((_, error)) = self.between(from, to) {
-                row.mean_ns = Some(total / count.max(1));
-                row.longest_ns = Some(longest);
+                row.mean_ns = times.total_ns.checked_div(times.count);
+                row.longest_ns = Some(times.longest_ns);
                 row.error_ns = Some(error);
             }
         }
     }
+}
 
-    /// How long a signal was on its way.
-    fn on_the_way_ns(&self, pair: &Pair<'_>) -> Option<u64> {
-        let (left, came) = (pair.left, pair.came);
-        let (offset, _) = self.between(left.member, came.member)?;
-        let came_ns = i128::from(came.signal.at_ns) + i128::from(offset);
+/// How long signals were on their way from one member to another.
+#[derive(Default)]
+struct Times {
+    /// What is added to times of the receiver to have those of the sender.
+    offset_ns: i64,
+    count: u64,
+    total_ns: u64,
+    longest_ns: u64,
+}
+
+impl Times {
+    fn add(&mut self, pair: &Pair<'_>) {
+        let (left, came) = (pair.left.signal.at_ns, pair.came.signal.at_ns);
+        let took = i128::from(came) + i128::from(self.offset_ns) - i128::from(left);
         // Clocks that drift apart may say that it came before it left.
-        Some(u64::try_from(came_ns - i128::from(left.signal.at_ns)).unwrap_or(0))
+        let took = u64::try_from(took).unwrap_or(0);
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(took);
+        self.longest_ns = self.longest_ns.max(took);
     }
 }
