@@ -247,7 +247,10 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
 /// Draws a flame chart.
 fn chart(args: &Arguments) -> Result<ExitCode, String> {
     let fail = |error: String| format!("{}: {error}", args.file.display());
-    let recording = input::recording(&args.file, "a flame chart")?;
+    let recording = match input::open(&args.file)? {
+        Input::Recording(recording) => *recording,
+        Input::Profile(_) => input::recording(&args.file, "a flame chart")?,
+    };
     input::check(&recording, args.shape.width).map_err(fail)?;
     let shape = args.shape.shape(Width::Time);
     let chart = Chart::read(&recording, &shape).map_err(fail)?;
