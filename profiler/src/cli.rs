@@ -41,6 +41,9 @@ EXAMPLES:
     beamline record --events messages,processes --ring 1GiB -o run.ring -- erl -s server
   Keep what happened in the ten seconds before a process failed:
     beamline record --dump-on exit:_ --keep 10s -o failed.ring -- erl -s server
+  Record all nodes of a cluster, and report them with the calls between them:
+    beamline record --events calls,returns,scheduling,messages -o run/ -- ./start_cluster.sh
+    beamline report run/
 ";
 
 /// Profile Erlang and Elixir programs on a BEAM runtime that has tracing built in.
@@ -189,7 +192,8 @@ impl ProfileArgs {
 struct ReportArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Profile files of one type, which are merged into one profile, or a single recording.
+    /// Profile files of one type, which are merged into one profile, or a single recording, or a folder with the recordings of
+    /// several nodes.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
@@ -408,6 +412,12 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     let written = [&options.flamegraph, &options.json, &options.output];
     input::keep(&files, written.into_iter().flatten().map(PathBuf::as_path))?;
+    if let Some(folder) = files.iter().find(|file| file.is_dir()) {
+        return match files.len() {
+            1 => record::report_folder(folder, &options),
+            _ => Err("a report takes one folder only: give one".into()),
+        };
+    }
     let mut profiles = Vec::new();
     for file in &files {
         match input::open(file)? {

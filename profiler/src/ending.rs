@@ -33,6 +33,15 @@ pub(crate) fn tell(file: &Path) -> u64 {
     tally.records
 }
 
+/// Tells of a folder with so many recordings.
+pub(crate) fn tell_of_all(folder: &Path, recordings: usize) {
+    report::error(&format!(
+        "{}: {recordings} recordings; next: beamline report {}",
+        folder.display(),
+        quoted(folder)
+    ));
+}
+
 /// A file's name as a shell takes it.
 pub(crate) fn quoted(file: &Path) -> String {
     let text = file.display().to_string();

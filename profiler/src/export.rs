@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use beamline_reports::choice::Choice;
+use beamline_reports::cluster::Cluster;
 use beamline_reports::export::{self, Selection, Target};
 use clap::Args;
 
 use crate::input::{self, Input};
+use crate::nodes;
 use crate::options::named;
 use crate::report;
 use crate::units::moment;
@@ -45,7 +47,8 @@ pub(crate) struct Arguments {
     /// Write to this file. If its name ends in .gz, the export is compressed with gzip [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The recording. For folded, callgrind and pprof it can also be a profile file with call paths.
+    /// The recording, or a folder with the recordings of several nodes. For folded, callgrind and pprof it can also be a profile file
+    /// with call paths.
     file: PathBuf,
 }
 
@@ -59,6 +62,13 @@ fn is_compressed(path: &Path, target: Target) -> bool {
     target != Target::Pprof && path.extension().is_some_and(|extension| extension == "gz")
 }
 
+/// What is exported.
+enum Read {
+    One(Input),
+    /// The recordings of a folder.
+    Nodes(Box<Cluster>),
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let target = args.to;
@@ -69,10 +79,16 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         begin_ns: args.begin.map_or(0, ns),
         end_ns: args.end.map(ns),
     };
-    let read = input::open(&args.file)?;
+    let read = match args.file.is_dir() {
+        true => Read::Nodes(Box::new(nodes::cluster(&args.file)?)),
+        false => Read::One(input::open(&args.file)?),
+    };
     let write = |out: &mut dyn Write| match &read {
-        Input::Profile(profile) => export::write_profile(profile, target, &selection, out),
-        Input::Recording(recording) => export::write(recording, target, &selection, out),
+        Read::One(Input::Profile(profile)) => {
+            export::write_profile(profile, target, &selection, out)
+        }
+        Read::One(Input::Recording(recording)) => export::write(recording, target, &selection, out),
+        Read::Nodes(cluster) => export::write_cluster(cluster, target, &selection, out),
     };
     let told = |result: Result<(), export::Error>| match result {
         // The caller adds the name of the file that was written.

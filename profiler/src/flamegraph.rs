@@ -13,6 +13,7 @@ use beamline_reports::flamegraph::{
 use clap::Args;
 
 use crate::input::{self, Input};
+use crate::nodes;
 use crate::options::named;
 use crate::report::{self, Top};
 
@@ -107,7 +108,8 @@ pub(crate) struct Arguments {
     /// Write the flame graph to this file.
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
-    /// A recording with calls and returns, or a profile file with call paths.
+    /// A recording with calls and returns, or a profile file with call paths, or a folder with the recordings of several nodes:
+    /// each node has a frame, with its call paths on it.
     file: PathBuf,
 }
 
@@ -139,9 +141,9 @@ pub(crate) struct DiffArguments {
     /// Print JSON: the calls, own time and total time (in nanoseconds) or words of each function.
     #[arg(long)]
     json: bool,
-    /// The older recording or profile file.
+    /// The older recording or profile file, or a folder of recordings: their sums are compared.
     before: PathBuf,
-    /// The newer recording or profile file.
+    /// The newer recording or profile file, or folder.
     after: PathBuf,
 }
 
@@ -161,6 +163,27 @@ fn profile(path: &Path, width: Option<Width>) -> Result<Read, String> {
     }
     let (profile, losses) = profile_and_losses(&recording).map_err(|e| fail(&e))?;
     Ok((profile, Some(losses), None))
+}
+
+/// Reads the call paths of all recordings of a folder: below a frame for each node, or merged. What is missing in one is said.
+fn of_folder(folder: &Path, width: Option<Width>, are_apart: bool) -> Result<Profile, String> {
+    let cluster = nodes::cluster(folder)?;
+    let mut profiles = Vec::new();
+    for member in cluster.members() {
+        let (profile, losses, samples) = profile(&member.file, width)?;
+        let file = member.file.display();
+        if samples.is_some() {
+            return Err(format!("{file}: samples are read alone: name this file"));
+        }
+        if let Some(lost) = losses.as_ref().and_then(Losses::short) {
+            report::error(&format!("{file}: {lost}"));
+        }
+        profiles.push(profile);
+    }
+    match are_apart {
+        true => cluster.apart(profiles),
+        false => Profile::merge(profiles),
+    }
 }
 
 /// Reads the call paths of waiting, with what others did meanwhile.
@@ -204,6 +227,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     }
     let (profile, losses, samples) = match args.meanwhile {
         true => opened(&args.file)?,
+        false if args.file.is_dir() => (of_folder(&args.file, args.shape.width, true)?, None, None),
         false => profile(&args.file, args.shape.width)?,
     };
     let width = match args.meanwhile {
@@ -255,6 +279,10 @@ impl Side {
             samples: Vec::new(),
         };
         for path in std::iter::once(first).chain(more.iter().map(PathBuf::as_path)) {
+            if path.is_dir() {
+                side.profiles.push(of_folder(path, width, false)?);
+                continue;
+            }
             let (profile, losses, samples) = profile(path, width)?;
             side.samples.extend(samples);
             side.profiles.push(profile);

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = MOST,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     most: u32,
-    /// The recording.
+    /// The recording, or a folder with the recordings of several nodes, which are shown together.
     file: PathBuf,
 }
 

@@ -6,13 +6,16 @@ use beamline_formats::profile::Profile;
 use beamline_formats::ring::{Error, Recording};
 use beamline_reports::flamegraph::Width;
 
-use crate::report;
+use crate::{nodes, report};
 
-/// Opens a recording that the caller makes `what` of.
+/// Opens a recording that the caller makes `what` of. Those of a folder become one.
 ///
 /// # Errors
 /// One line: it cannot be read, or is something else.
 pub(crate) fn recording(path: &Path, what: &str) -> Result<Recording, String> {
+    if path.is_dir() {
+        return joined(path);
+    }
     if Profile::is_one(path) {
         return Err(format!(
             "{}: {what} needs a recording, and this is a profile: make one with beamline record",
@@ -20,6 +23,21 @@ pub(crate) fn recording(path: &Path, what: &str) -> Result<Recording, String> {
         ));
     }
     Recording::open(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The recordings of a folder as one. What is missing in one of them is said: the one has no place for that.
+fn joined(folder: &Path) -> Result<Recording, String> {
+    let cluster = nodes::cluster(folder)?;
+    for member in cluster.members() {
+        let file = member.file.display();
+        let fail = |e: Error| format!("{file}: {e}");
+        let tally = member.recording.tally().map_err(fail)?;
+        if let Some(lost) = tally.lost {
+            report::error(&format!("{file}: {lost}"));
+        }
+    }
+    let joined = cluster.joined();
+    joined.map_err(|e| format!("{}: {e}", folder.display()))
 }
 
 /// The contents of a file.
@@ -30,11 +48,14 @@ pub(crate) enum Input {
     Profile(Profile),
 }
 
-/// Opens a recording or reads a profile.
+/// Opens a recording or reads a profile. The recordings of a folder become one.
 ///
 /// # Errors
 /// One line: it cannot be read, or is neither.
 pub(crate) fn open(path: &Path) -> Result<Input, String> {
+    if path.is_dir() {
+        return joined(path).map(|recording| Input::Recording(Box::new(recording)));
+    }
     if Profile::is_one(path) {
         return Profile::read(path).map(Input::Profile);
     }

@@ -4,7 +4,7 @@
 //! of files.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `report` `units` ◀ `emulator` `epmd` ◀ `defaults` `drains` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
+//! `report` `units` ◀ `emulator` `epmd` `nodes` ◀ `defaults` `drains` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
 //! `doctor` `explore` `origins` ◀ `ci` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
 //! `spans` `trace` ◀ `samples` ◀ `sample` ◀ `top` ◀ `cli` `fuzz`
 
@@ -29,6 +29,7 @@ mod html;
 mod input;
 pub mod launch;
 mod manual;
+mod nodes;
 mod options;
 mod origins;
 mod races;

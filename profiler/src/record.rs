@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use beamline_formats::profile::{Libraries, Pattern};
+use beamline_formats::profile::{Libraries, Pattern, Profile};
 use beamline_formats::ring::{
     Error, Group, Host, Kind, Recording, Request, Sampling, System, Trigger, WhenFull, Window,
     least_bytes, lock, part_of,
 };
+use beamline_reports::cluster::Report;
 use beamline_reports::events::{Sampled, Summary};
 use beamline_reports::flamegraph::Width;
 use beamline_reports::table::By;
@@ -25,7 +26,7 @@ use crate::flight::{DumpOn, Flight, Limits};
 use crate::launch::{self, Ended, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::units::{ms, size, span, time};
-use crate::{ending, input, report};
+use crate::{ending, input, nodes, report};
 
 /// Rows of each list of a report, but those of functions.
 const ROWS: usize = 15;
@@ -34,7 +35,7 @@ const ROWS: usize = 15;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Record these groups of events: calls, returns, words, reductions, messages, processes, scheduling, gc, ports, net,
-    /// system, seq, counters, order, sites. The groups words and reductions include calls and returns. The group order is
+    /// system, seq, counters, order, sites, dist. The groups words and reductions include calls and returns. The group order is
     /// what a replay needs; sites adds where in the code its steps are, and in a replay which other messages each receive
     /// would take.
     #[arg(
@@ -91,8 +92,9 @@ pub(crate) struct Arguments {
     span: SpanArgs,
     /// Write the recording to this file, and replace what the file held. If the command starts several emulators, the first
     /// one gets this file, and each other one a numbered file that is new: run-2.stream beside run.stream. If this file
-    /// cannot be written, the command is not started.
-    #[arg(short, long, value_name = "FILE")]
+    /// cannot be written, the command is not started. If it ends in / or is a folder, each emulator gets a file in it, which has
+    /// the name of its node when the command has ended, and --events has dist, too. A folder that has recordings is refused.
+    #[arg(short, long, value_name = "FILE|FOLDER/")]
     output: PathBuf,
     #[command(flatten)]
     run: RunArgs,
@@ -309,6 +311,19 @@ fn ring_bytes(args: &Arguments) -> Result<u64, String> {
     Ok(bytes)
 }
 
+/// The file of the first emulator; a folder is made where there is none.
+///
+/// # Errors
+/// One line: the folder cannot be written, or has recordings.
+fn first_file(args: &Arguments) -> Result<PathBuf, String> {
+    let file = match (nodes::is_folder(&args.output), Keeps::of(args)) {
+        (false, _) => args.output.clone(),
+        (true, Keeps::Newest) => nodes::first_file(&args.output, "ring")?,
+        (true, _) => nodes::first_file(&args.output, "stream")?,
+    };
+    std::path::absolute(&file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
 /// What the arguments ask for, or what is wrong with them.
 fn request(args: &Arguments) -> Result<Request, String> {
     let triggers = triggers(args);
@@ -326,6 +341,9 @@ fn request(args: &Arguments) -> Result<Request, String> {
     }
     if events.contains(&Group::Words) || events.contains(&Group::Reductions) {
         events.extend([Group::Calls, Group::Returns]);
+    }
+    if nodes::is_folder(&args.output) {
+        events.push(Group::Dist);
     }
     events.sort();
     events.dedup();
@@ -348,10 +366,13 @@ fn request(args: &Arguments) -> Result<Request, String> {
     }
     let when_full = when_full(args)?;
     let ring_bytes = ring_bytes(args)?;
-    let file = std::path::absolute(&args.output);
-    let file = file.map_err(|e| format!("{}: {e}", args.output.display()))?;
+    if nodes::is_folder(&args.output) && Keeps::of(args) == Keeps::Around {
+        return Err(
+            "--dump-on keeps files of events, not of nodes: give a file, not a folder".into(),
+        );
+    }
     Ok(Request {
-        file,
+        file: PathBuf::new(),
         is_apart: Keeps::of(args) != Keeps::Newest,
         token: chance::token(),
         events,
@@ -413,13 +434,14 @@ fn remove_empty(request: &Request) {
 /// Runs a command and records it.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let request = args.span.check(&args.run).and_then(|()| request(args));
-    let request = match request {
+    let mut request = match request {
         Ok(request) => request,
         Err(message) => {
             report::error(&message);
             return Ok(ExitCode::from(2));
         }
     };
+    request.file = first_file(args)?;
     let reserved = reserve(&request).map_err(|error| {
         remove_empty(&request);
         let shown = args.output.display();
@@ -448,7 +470,15 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         }
     };
     remove_empty(&request);
-    Ok(recording_ended(&ended?, &files))
+    let files = match args.output.is_dir() {
+        true => nodes::name_files(&files),
+        false => files,
+    };
+    let ended = recording_ended(&ended?, &files);
+    if args.output.is_dir() && files.len() > 1 {
+        ending::tell_of_all(&args.output, files.len());
+    }
+    Ok(ended)
 }
 
 fn flight_ended(ended: &Ended, dumps: usize) -> ExitCode {
@@ -525,6 +555,44 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
             .and_then(|path| write_json(path, &summary).err()),
     );
     errors.extend(report::write_files(&profile, options));
+    Ok(told(&errors))
+}
+
+/// As [`report()`], of the recordings of a folder.
+pub(crate) fn report_folder(folder: &Path, options: &report::Options) -> Result<ExitCode, String> {
+    let cluster = nodes::cluster(folder)?;
+    let width = options.width.unwrap_or(Width::Time);
+    for member in cluster.members() {
+        let file = member.file.display();
+        if member.recording.sampling().is_some() {
+            return Err(format!(
+                "{file}: samples are reported alone: name this file"
+            ));
+        }
+        let calls = [Group::Calls, Group::Returns];
+        let needs_calls = options.output.is_some() || options.is_table();
+        let lacks = match options.flamegraph {
+            Some(_) => member.recording.lacks(width.picture(), width.needs()),
+            None => None,
+        };
+        let table = || member.recording.lacks("a table of functions", &calls);
+        if let Some(line) = lacks.or_else(|| needs_calls.then(table)?) {
+            return Err(format!("{file}: {line}"));
+        }
+    }
+    let read = Report::of(&cluster, ROWS);
+    let (report, profiles) = read.map_err(|(file, e)| format!("{}: {e}", file.display()))?;
+    let merged = Profile::merge(profiles.clone())?;
+    let mut errors: Vec<String> = Vec::new();
+    let text = match options.is_table() {
+        true => options.tables(&merged).to_string(),
+        false => report.shown(&options.view(&merged)).to_string(),
+    };
+    errors.extend(report::print(&text).err());
+    let json = options.json.as_deref();
+    errors.extend(json.and_then(|path| write_json(path, &report).err()));
+    let apart = cluster.apart(profiles)?;
+    errors.extend(report::write_files(&apart, options));
     Ok(told(&errors))
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// Print JSON, with all functions and times in nanoseconds.
     #[arg(long, conflicts_with = "top")]
     json: bool,
-    /// The recording.
+    /// The recording, or a folder with the recordings of several nodes.
     file: PathBuf,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         until: args.until.clone(),
         nth: args.nth,
     };
-    let recording = input::recording(&args.file, "this")?;
+    let recording = input::recording(&args.file, "a list of spans")?;
     let all = Occurrences::read(&recording, &request);
     let all = all.map_err(|e| format!("{}: {e}", args.file.display()))?;
     if args.json {

@@ -196,7 +196,11 @@ fn files_that_are_no_recordings_and_no_profiles_are_refused() {
         ("text", neither, no_recording),
         ("a.json", neither, no_recording),
         ("none", "No such file", "No such file"),
-        ("folder", "Is a directory", "Is a directory"),
+        (
+            "folder",
+            "a folder without recordings",
+            "a folder without recordings",
+        ),
         ("cut.ring", "copy it again", "copy it again"),
         ("newer.ring", "use a newer beamline", "use a newer beamline"),
         ("corrupt.ring", "is damaged", "make it again"),

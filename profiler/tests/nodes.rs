@@ -1,14 +1,15 @@
 //! Nodes talk to each other: what a program prints that starts another node, on OTP 29 and here.
 
+mod daemon;
 mod library;
 mod place;
 mod pty;
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use place::{Place, errors};
+use daemon::Nodes;
+use place::errors;
 use pty::Terminal;
 
 /// What an OTP 29 prints for each function of the program.
@@ -18,35 +19,7 @@ const TRACED: &str = include_str!("nodes/traced.expected");
 const BUSY: &str = include_str!("nodes/busy.expected");
 const MALFORMED: &str = include_str!("nodes/malformed.expected");
 
-/// A folder with the program, and a daemon of names that only this test uses.
-struct Nodes {
-    place: Place,
-    port: String,
-}
-
 impl Nodes {
-    fn new() -> Option<Nodes> {
-        let place = library::place_of("nodes", "nodes")?;
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = free.local_addr().expect("it has one").port().to_string();
-        drop(free);
-        let nodes = Nodes { place, port };
-        let daemon = nodes.beamline(&["epmd", "-daemon"]).status();
-        assert!(daemon.expect("it runs").success());
-        Some(nodes)
-    }
-
-    fn beamline(&self, arguments: &[&str]) -> Command {
-        let mut command = self.place.beamline(arguments);
-        // Where the test runs nobody else is to find the nodes.
-        command
-            .env("ERL_EPMD_PORT", &self.port)
-            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
-            // Nodes that are going may be registered when it is to end.
-            .env("ERL_EPMD_RELAXED_COMMAND_CHECK", "true");
-        command
-    }
-
     /// What a call of the program prints, by a node with these arguments.
     fn printed(&self, options: &[&str], node: &[&str], code: &str) -> String {
         let mut arguments = options.to_vec();
@@ -60,15 +33,11 @@ impl Nodes {
     }
 }
 
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        let _ = self.beamline(&["epmd", "-kill"]).output();
-    }
-}
-
 #[test]
 fn nodes_do_to_each_other_what_otp_says() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     let name = ["-name", "one@127.0.0.1"];
     assert_eq!(nodes.printed(&["run"], &name, "main()"), MAIN);
     let alone = ["-name", "one@127.0.0.1", "+S", "1"];
@@ -77,7 +46,9 @@ fn nodes_do_to_each_other_what_otp_says() {
 
 #[test]
 fn a_process_may_carry_the_connection() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     nodes.printed(&["run"], &[], "certificates()");
     let tls = ["-proto_dist", "inet_tls", "-ssl_dist_optfile", "tls.conf"];
     let node: Vec<&str> = tls.into_iter().chain(["-name", "one@127.0.0.1"]).collect();
@@ -86,7 +57,9 @@ fn a_process_may_carry_the_connection() {
 
 #[test]
 fn senders_that_must_wait_lose_nothing() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     // The least that a connection may hold.
     let name = ["-name", "one@127.0.0.1", "+zdbbl", "1"];
     assert_eq!(nodes.printed(&["run"], &name, "main()"), MAIN);
@@ -94,13 +67,17 @@ fn senders_that_must_wait_lose_nothing() {
 
 #[test]
 fn a_node_gets_a_name_and_loses_it() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     assert_eq!(nodes.printed(&["run"], &[], "again()"), AGAIN);
 }
 
 #[test]
 fn senders_wait_for_a_node_that_stands_still_and_large_messages_let_others_pass() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     let name = ["-name", "one@127.0.0.1"];
     assert_eq!(nodes.printed(&["run"], &name, "busy()"), BUSY);
     let set = [
@@ -114,14 +91,18 @@ fn senders_wait_for_a_node_that_stands_still_and_large_messages_let_others_pass(
 
 #[test]
 fn a_connection_ends_with_what_is_no_message() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     let name = ["-name", "one@127.0.0.1"];
     assert_eq!(nodes.printed(&["run"], &name, "malformed()"), MALFORMED);
 }
 
 #[test]
 fn a_terminal_has_the_shell_of_another_node() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     let node = |name| ["run", "--", "erl", "-name", name, "-setcookie", "monster"];
     let idle = ["-noshell", "-eval", "io:format(\"up~n\")."];
     let arguments = [&node("far@127.0.0.1")[..], &idle].concat();
@@ -156,14 +137,18 @@ fn a_terminal_has_the_shell_of_another_node() {
 
 #[test]
 fn tracers_hear_of_what_crosses_nodes() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     let name = ["-name", "one@127.0.0.1"];
     assert_eq!(nodes.printed(&["run"], &name, "traced()"), TRACED);
 }
 
 #[test]
 fn an_order_with_other_nodes_is_refused_by_name() {
-    let Some(nodes) = Nodes::new() else { return };
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
     let record = ["record", "--events", "order", "-o", "run.stream", "--"];
     let node = [
         "erl",

@@ -344,7 +344,7 @@ fn the_exit_code_says_whether_something_was_recorded() {
             not_started,
             false,
         ),
-        (&["-o", "."], &mark, 1, not_started, false),
+        (&["-o", "no/such/folder/"], &mark, 1, not_started, false),
         (&["-o", "/dev/null"], &mark, 1, not_started, false),
         (
             &["-o", "c.ring", "--ring", "1048576TiB"],

@@ -21,6 +21,18 @@ trait Field: Copy {
     fn put(self) -> u64;
     fn get(word: u64) -> Self;
     fn value(self) -> Value<'static>;
+    /// What stands for it among other names.
+    fn renamed(self, _: &mut dyn Rename) -> Self {
+        self
+    }
+}
+
+/// Gives ids and names those that they have among the names of another recording.
+pub trait Rename {
+    /// That of a process, port, socket or name.
+    fn id(&mut self, id: Id) -> Id;
+    /// That of a name.
+    fn name(&mut self, name: NameId) -> NameId;
 }
 
 /// The value of a field of an event.
@@ -62,6 +74,9 @@ impl Field for Id {
     fn value(self) -> Value<'static> {
         Value::Id(self)
     }
+    fn renamed(self, with: &mut dyn Rename) -> Self {
+        with.id(self)
+    }
 }
 
 impl Field for NameId {
@@ -75,6 +90,9 @@ impl Field for NameId {
     }
     fn value(self) -> Value<'static> {
         Value::Name(self)
+    }
+    fn renamed(self, with: &mut dyn Rename) -> Self {
+        with.name(self)
     }
 }
 
@@ -213,6 +231,17 @@ macro_rules! events {
                         $((stringify!($text), Value::Text($text)),)?
                     ],)*
                     Event::Unknown { .. } => Vec::new(),
+                }
+            }
+
+            /// The same, with other ids and names.
+            #[must_use]
+            pub fn renamed(&self, with: &mut dyn Rename) -> Event<'a> {
+                match *self {
+                    $(Event::$kind { $($field,)* $($text,)? } => Event::$kind {
+                        $($field: Field::renamed($field, with),)* $($text,)?
+                    },)*
+                    Event::Unknown { .. } => *self,
                 }
             }
 
@@ -441,6 +470,17 @@ events! {
     /// The sampler has stopped threads of the emulator to look at them: how often, and for how long altogether, since the last
     /// such record.
     121 = ThreadsStopped, "threads_stopped", Samples, { looks: u64, ns: u64 };
+    /// The connection of this number to a node stands.
+    122 = DistUp, "dist_up", Dist, { connection: u64, node: NameId };
+    /// It has ended, for this reason.
+    123 = DistDown, "dist_down", Dist, { connection: u64; reason };
+    /// A signal of its leaves for another node: the connection, its number among those that have left by that, from 1, the
+    /// operation of the distribution protocol, bytes of its terms, and what it says without the pids of its control message. A message
+    /// comes first in that, and what comes behind other control messages last.
+    124 = DistOut, "dist_out", Dist, { connection: u64, number: u64, operation: u64, bytes: u64; text };
+    /// A signal for it has come from another node. The fields are those of `dist_out`: the signal that has this number there has it
+    /// here.
+    125 = DistIn, "dist_in", Dist, { connection: u64, number: u64, operation: u64, bytes: u64; text };
 }
 
 impl Event<'_> {
@@ -495,11 +535,13 @@ pub enum Group {
     Sites,
     /// Looks at the threads of an emulator from outside.
     Samples,
+    /// Connections to other nodes, and the signals that cross them.
+    Dist,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 16] = [
+    pub const ALL: [Group; 17] = [
         Group::Calls,
         Group::Returns,
         Group::Words,
@@ -516,6 +558,7 @@ impl Group {
         Group::Order,
         Group::Sites,
         Group::Samples,
+        Group::Dist,
     ];
 
     /// As the command line writes it.
@@ -538,6 +581,7 @@ impl Group {
             Group::Order => "order",
             Group::Sites => "sites",
             Group::Samples => "samples",
+            Group::Dist => "dist",
         }
     }
 

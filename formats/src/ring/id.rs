@@ -41,7 +41,8 @@ pub enum Id {
     /// Nobody, or a receiver that this format cannot name.
     #[default]
     None,
-    /// A process: 60 bits, of which the lowest 28 are the second number of the pid, the others the third.
+    /// A process: 60 bits, of which the lowest 28 are the second number of the pid, the next 20 the third, and the others the
+    /// first. That is 0, but where the recordings of several nodes have become one ([`Id::of_node`]).
     Process(u64),
     /// A port: the number in its name.
     Port(u64),
@@ -77,12 +78,37 @@ impl Id {
     }
 }
 
+/// Where the number of a node is in an id.
+const NODE_AT: u32 = 48;
+
+/// Nodes have numbers below this.
+pub const NODES: u64 = 1 << (60 - NODE_AT);
+
+impl Id {
+    /// A process, port or socket as that of the node of this number, below [`NODES`], where there are several.
+    #[must_use]
+    pub fn of_node(self, node: u64) -> Id {
+        let value = |value: u64| value & ((1 << NODE_AT) - 1) | node << NODE_AT;
+        match self {
+            Id::Process(id) => Id::Process(value(id)),
+            Id::Port(id) => Id::Port(value(id)),
+            Id::Socket(id) => Id::Socket(value(id)),
+            Id::None | Id::Name(_) => self,
+        }
+    }
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = |value: &u64| value >> NODE_AT;
+        let own = |value: &u64| value & ((1 << NODE_AT) - 1);
         match self {
             Id::None => write!(f, "-"),
-            Id::Process(value) => write!(f, "<0.{}.{}>", value & 0xfff_ffff, value >> 28),
-            Id::Port(value) => write!(f, "#Port<0.{value}>"),
+            Id::Process(value) => {
+                let (number, serial) = (value & 0xfff_ffff, own(value) >> 28);
+                write!(f, "<{}.{number}.{serial}>", node(value))
+            }
+            Id::Port(value) => write!(f, "#Port<{}.{}>", node(value), own(value)),
             Id::Name(NameId(name)) => write!(f, "name {name}"),
             Id::Socket(value) => write!(f, "socket {value}"),
         }
@@ -201,16 +227,18 @@ impl FromStr for Id {
 
     /// Reads the text that [`Id`] displays for a process.
     fn from_str(text: &str) -> Result<Id, ()> {
-        let numbers = text
-            .strip_prefix("<0.")
-            .and_then(|rest| rest.strip_suffix('>'));
-        let (number, serial) = numbers.and_then(|rest| rest.split_once('.')).ok_or(())?;
-        let number: u64 = number.parse().map_err(|_| ())?;
-        let serial: u64 = serial.parse().map_err(|_| ())?;
-        if number > 0xfff_ffff || serial > u64::from(u32::MAX) {
+        let inside = text.strip_prefix('<');
+        let inside = inside.and_then(|rest| rest.strip_suffix('>')).ok_or(())?;
+        let mut numbers = inside.split('.').map(|number| number.parse::<u64>().ok());
+        let mut next = |limit: u64| numbers.next()?.filter(|number| *number < limit);
+        let (node, number, serial) = (next(NODES), next(1 << 28), next(1 << 20));
+        let (Some(node), Some(number), Some(serial)) = (node, number, serial) else {
             return Err(());
+        };
+        match numbers.next() {
+            Some(_) => Err(()),
+            None => Ok(Id::Process(serial << 28 | number).of_node(node)),
         }
-        Ok(Id::Process(serial << 28 | number))
     }
 }
 
@@ -256,11 +284,20 @@ mod tests {
 
     #[test]
     fn processes_are_read_as_they_are_written() {
-        for value in [0, 9, 0xfff_ffff, 3 << 28 | 7, VALUE] {
+        for value in [0, 9, 0xfff_ffff, 3 << 28 | 7, 2 << NODE_AT | 9, VALUE] {
             let id = Id::Process(value);
             assert_eq!(id.to_string().parse(), Ok(id));
         }
-        for text in ["", "-", "<0.9>", "<0.268435456.0>", "<1.9.0>", "#Port<0.9>"] {
+        for text in [
+            "",
+            "-",
+            "<0.9>",
+            "<0.268435456.0>",
+            "<0.9.1048576>",
+            "<4096.9.0>",
+            "<0.9.0.1>",
+            "#Port<0.9>",
+        ] {
             assert_eq!(text.parse::<Id>(), Err(()), "{text}");
         }
     }

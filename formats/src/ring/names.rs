@@ -4,7 +4,7 @@
 //! An entry is a word (length of its payload in bytes, low 32 bits; kind, 8 bits; check, 24 bits) and its payload,
 //! filled up to whole words. The first entry is name 1.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,10 @@ entries! {
     10 = Socket;
     /// An address of a socket: the socket's id, 1 for its own or 2 for its peer's, and its text.
     11 = Address;
+    /// The emulator's node: its name from now on, and its creation: two words.
+    12 = Node;
+    /// A connection to another node: its number, the node's name, and that one's creation: three words.
+    13 = Connection;
 }
 
 /// A name to be written to the file.
@@ -132,6 +136,31 @@ pub enum Name<'a> {
         /// The address, as programs write it.
         text: &'a str,
     },
+    /// The emulator's node has got a name.
+    Node {
+        /// The name, an atom.
+        name: NameId,
+        /// Tells it from nodes that had the name before.
+        creation: u32,
+    },
+    /// A connection to another node stands.
+    Connection {
+        /// Its number among those of this emulator.
+        number: u32,
+        /// The other node's name, an atom.
+        node: NameId,
+        /// The other node's creation.
+        creation: u32,
+    },
+}
+
+/// A node: its name, and its creation, which tells it from others that had the name before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Node {
+    /// The name.
+    pub name: String,
+    /// The creation.
+    pub creation: u32,
 }
 
 /// The newest frame of a stack, and the stack below it.
@@ -148,6 +177,12 @@ pub struct Frame {
 /// The longest prefix of at most `max` bytes that ends between two characters.
 pub(super) fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
+}
+
+/// Puts a payload of so many words.
+fn fixed<const N: usize>(out: &mut Vec<u64>, entry: Entry, words: [u64; N]) -> (Entry, usize) {
+    out.extend(words);
+    (entry, 8 * N)
 }
 
 /// The words of an entry.
@@ -167,33 +202,25 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             module,
             name,
             arity,
-        } => {
-            out.extend([word(module), word(name), u64::from(arity)]);
-            (Entry::Function, 24)
-        }
+        } => fixed(
+            out,
+            Entry::Function,
+            [word(module), word(name), u64::from(arity)],
+        ),
         Name::Process {
             id,
             parent,
             function,
-        } => {
-            out.extend([id.word(), parent.word(), word(function)]);
-            (Entry::Process, 24)
-        }
-        Name::Registered { id, name } => {
-            out.extend([id.word(), word(name)]);
-            (Entry::Registered, 16)
-        }
-        Name::Labelled { id, label } => {
-            out.extend([id.word(), word(label)]);
-            (Entry::Labelled, 16)
-        }
-        Name::Module { name, origin } => {
-            out.extend([word(name), origin.number()]);
-            (Entry::Module, 16)
-        }
+        } => fixed(
+            out,
+            Entry::Process,
+            [id.word(), parent.word(), word(function)],
+        ),
+        Name::Registered { id, name } => fixed(out, Entry::Registered, [id.word(), word(name)]),
+        Name::Labelled { id, label } => fixed(out, Entry::Labelled, [id.word(), word(label)]),
+        Name::Module { name, origin } => fixed(out, Entry::Module, [word(name), origin.number()]),
         Name::Native { function, native } => {
-            out.extend([word(function), native.number()]);
-            (Entry::Native, 16)
+            fixed(out, Entry::Native, [word(function), native.number()])
         }
         Name::Stack(frame) => {
             let line = u64::from(frame.line);
@@ -205,16 +232,27 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
             kind,
             port,
             listener,
-        } => {
-            out.extend([id.word(), kind.number(), port.word(), listener.word()]);
-            (Entry::Socket, 32)
-        }
+        } => fixed(
+            out,
+            Entry::Socket,
+            [id.word(), kind.number(), port.word(), listener.word()],
+        ),
         Name::Address { id, end, text } => {
             let text = cut(stable(text), TEXT_MAX);
             out.extend([id.word(), end.number()]);
             out.extend(words_of(text.as_bytes()));
             (Entry::Address, 16 + text.len())
         }
+        Name::Node { name, creation } => fixed(out, Entry::Node, [word(name), u64::from(creation)]),
+        Name::Connection {
+            number,
+            node,
+            creation,
+        } => fixed(
+            out,
+            Entry::Connection,
+            [u64::from(number), word(node), u64::from(creation)],
+        ),
     };
     let first = bytes as u64 | (entry as u64) << 32;
     out[0] = first | check(first, &out[1..]);
@@ -271,6 +309,8 @@ pub struct Names {
     natives: HashMap<u32, Native>,
     stacks: HashMap<u32, Frame>,
     sockets: HashMap<Id, Socket>,
+    nodes: Vec<Node>,
+    connections: BTreeMap<u64, Node>,
 }
 
 impl Names {
@@ -363,8 +403,39 @@ impl Names {
                 self.stacks.insert(number, frame);
             }
             Entry::Socket | Entry::Address => return self.add_socket(kind, payload, length),
+            Entry::Node => {
+                let node = self.node_of(name(0)?, *payload.get(1)?)?;
+                self.nodes.push(node);
+            }
+            Entry::Connection => {
+                let node = self.node_of(name(1)?, *payload.get(2)?)?;
+                self.connections.insert(*payload.first()?, node);
+            }
         }
         Some(())
+    }
+
+    fn node_of(&self, name: NameId, creation: u64) -> Option<Node> {
+        let (name, creation) = (self.atom(name).to_owned(), u32::try_from(creation).ok()?);
+        Some(Node { name, creation })
+    }
+
+    /// The emulator's node, by the last name it had; none of one that had no name.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        self.nodes.last()
+    }
+
+    /// Whether the emulator's node was this one, at some time.
+    #[must_use]
+    pub fn is_node(&self, node: &Node) -> bool {
+        self.nodes.contains(node)
+    }
+
+    /// The connections to other nodes: their numbers, and the nodes.
+    pub fn connections(&self) -> impl Iterator<Item = (u64, &Node)> {
+        let all = self.connections.iter();
+        all.map(|(number, node)| (*number, node))
     }
 
     fn add_socket(&mut self, kind: Entry, payload: &[u64], length: usize) -> Option<()> {
@@ -455,6 +526,24 @@ impl Names {
             || "?".to_owned(),
             |f| crate::name::mfa(&f.module, &f.name, u32::from(f.arity)),
         )
+    }
+
+    /// Whether it is a label of sequential tracing or of a process.
+    #[must_use]
+    pub fn is_label(&self, name: NameId) -> bool {
+        self.labels.contains_key(&name.0)
+    }
+
+    /// About how many bytes they have in a file.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        let texts = self.atoms.values().chain(self.labels.values());
+        let texts: usize = texts.map(|text| text.len() + 16).sum();
+        let sockets = self.sockets.values();
+        let sockets: usize = sockets.map(|of| of.own.len() + of.peer.len() + 100).sum();
+        let others = self.functions.len() + self.natives.len() + self.stacks.len();
+        // A process has a label of its own at most, with its node's name in it.
+        (texts + sockets + 32 * others + 160 * self.processes.len()) as u64
     }
 
     /// The functions of a stack as a folded stack has them, the oldest first.

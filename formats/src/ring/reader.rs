@@ -337,6 +337,12 @@ impl Recording {
         self.header.word(header::START_UNIX_NS)
     }
 
+    /// When it was begun, by the monotonic clock of its machine, in nanoseconds: recordings of one machine share it.
+    #[must_use]
+    pub fn start_ns(&self) -> u64 {
+        self.header.word(header::START_NS)
+    }
+
     /// What became of records for which there was no room; `None` where this version does not know the word.
     #[must_use]
     pub fn when_full(&self) -> Option<WhenFull> {

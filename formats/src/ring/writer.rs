@@ -182,11 +182,13 @@ impl Ring {
             | Name::Registered { .. }
             | Name::Labelled { .. }
             | Name::Socket { .. }
-            | Name::Address { .. } => room.words / 2,
+            | Name::Address { .. }
+            | Name::Connection { .. } => room.words / 2,
             Name::Atom(_)
             | Name::Function { .. }
             | Name::Module { .. }
             | Name::Native { .. }
+            | Name::Node { .. }
             | Name::Stack(_) => room.words,
         };
         let Some(count) = count.filter(|_| room.used + room.buffer.len() <= limit) else {
@@ -249,7 +251,11 @@ impl Ring {
 
     /// Says that the recording has ended. What is written after it counts all the same.
     pub fn end(&self) {
-        let Anchor { ticks, ns } = (self.anchor)();
+        self.end_at((self.anchor)());
+    }
+
+    /// As [`Ring::end`], at a time that the caller knows: not before the last record.
+    pub fn end_at(&self, Anchor { ticks, ns }: Anchor) {
         let words = self.map.words();
         words[header::END_TICKS].store(ticks, Ordering::Relaxed);
         words[header::END_NS].store(ns, Ordering::Relaxed);

@@ -15,6 +15,7 @@ use crate::process::{Process, logger};
 use crate::sys::stderr::complain;
 use crate::term::counted::{node_name, this_node};
 use crate::term::{Pid, Term, View, am, tag};
+use crate::trace::record;
 use crate::value::iolist;
 
 bifs! {
@@ -104,7 +105,7 @@ fn create_dist_channel_3<'p>(
         return refused;
     };
     let creation = creation.as_u64().and_then(|it| u32::try_from(it).ok());
-    let (Some(set), Some(_)) = (set.as_u64(), creation) else {
+    let (Some(set), Some(creation)) = (set.as_u64(), creation) else {
         return refused;
     };
     if !is_node_name(name) || name == node_name() {
@@ -128,10 +129,11 @@ fn create_dist_channel_3<'p>(
         }
         _ => None,
     };
-    match number {
-        Some(number) => Ok(p.tuple(&[am::ok.term(), entry.handle(p, number)])),
-        None => refused,
-    }
+    let Some(number) = number else {
+        return refused;
+    };
+    record::dist::connected(number, name, creation);
+    Ok(p.tuple(&[am::ok.term(), entry.handle(p, number)]))
 }
 
 /// The connection ends with the process that controls it.

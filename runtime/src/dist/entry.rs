@@ -23,6 +23,7 @@ use crate::process::watcher::unwatch;
 use crate::process::{Peer, SYSTEM, Signal, deliver, ports};
 use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am};
+use crate::trace::record::dist::{self, Crossing};
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -255,6 +256,7 @@ impl DistEntry {
         let left = state.reset();
         drop(state);
         left.end(self, am::noconnection.term());
+        dist::disconnected(connection, reason);
         let reason = reason
             .as_tuple()
             .filter(|pair| pair.arity() == 2 && pair.get(0) == am::shutdown)
@@ -310,12 +312,27 @@ impl DistEntry {
             return None;
         }
         let State { queue, cache, .. } = &mut *state;
-        let Some(Taken { packet, wakes }) = queue.take(cache) else {
+        let Some(taken) = queue.take(cache) else {
             state.is_served = false;
             return None;
         };
         drop(state);
+        let Taken {
+            packet,
+            ended,
+            wakes,
+        } = taken;
         self.sent.fetch_add(1, Ordering::Relaxed);
+        if let Some(signal) = ended
+            && let Some(told) = &signal.told
+        {
+            let crossing = Crossing {
+                connection,
+                number: signal.number,
+                bytes: signal.bytes,
+            };
+            dist::left(signal.from, crossing, told);
+        }
         wakes.into_iter().for_each(go_on);
         Some(packet)
     }

@@ -17,6 +17,7 @@ use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch_or_tell};
 use crate::process::{Peer, SYSTEM, Signal, deliver, is_of_old_incarnation, lookup, trace_flags};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, External, Pid, Term, View, am, tag};
+use crate::trace::record::dist::{self as record, Crossing, Told};
 use crate::trace::seq::Token;
 
 /// What came is no message: the connection must end.
@@ -29,6 +30,8 @@ pub(super) struct Input {
     cache: AtomCache,
     /// Messages of which a part has come.
     sequences: BTreeMap<u64, Sequence>,
+    /// Messages that have come whole.
+    whole: u64,
 }
 
 /// Bytes that are set aside for a message of which the first fragment has come, at most.
@@ -75,6 +78,8 @@ pub(super) struct Whole<'b> {
     bytes: Packed<'b>,
     atoms: Vec<Atom>,
     has_versions: bool,
+    /// How many have come before it on this connection, and 1.
+    pub(super) number: u64,
 }
 
 fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), BadData> {
@@ -85,16 +90,26 @@ fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), BadData> {
 impl Input {
     /// The message that this packet is, or ends; `None` where more of it is to come.
     pub(super) fn take<'b>(&mut self, packet: &'b [u8]) -> Result<Option<Whole<'b>>, BadData> {
+        let mut whole = self.put_together(packet)?;
+        if let Some(whole) = &mut whole {
+            self.whole += 1;
+            whole.number = self.whole;
+        }
+        Ok(whole)
+    }
+
+    /// As [`Input::take`], without a number.
+    fn put_together<'b>(&mut self, packet: &'b [u8]) -> Result<Option<Whole<'b>>, BadData> {
         let whole = |bytes, atoms| Whole {
             bytes,
             atoms,
             has_versions: false,
+            number: 0,
         };
         match packet {
             [PASS_THROUGH, rest @ ..] => Ok(Some(Whole {
-                bytes: Packed::Packet(rest),
-                atoms: Vec::new(),
                 has_versions: true,
+                ..whole(Packed::Packet(rest), Vec::new())
             })),
             [VERSION_MAGIC, DIST_HEADER, rest @ ..] => {
                 let (atoms, rest) = self.cache.read(rest).ok_or(BadData)?;
@@ -148,12 +163,22 @@ impl Input {
 }
 
 impl Whole<'_> {
+    /// Its bytes, and those that terms may share.
+    fn bytes(&self) -> (&[u8], Option<&SharedBytes>) {
+        match &self.bytes {
+            Packed::Packet(bytes) => (bytes, None),
+            Packed::Together(bytes) => (bytes.as_slice(), Some(bytes)),
+        }
+    }
+
+    /// Bytes of its terms.
+    pub(super) fn len(&self) -> usize {
+        self.bytes().0.len()
+    }
+
     /// The term that begins at `at`, and where it ends.
     pub(super) fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<(Term<'h>, usize), BadData> {
-        let (bytes, shared) = match &self.bytes {
-            Packed::Packet(bytes) => (*bytes, None),
-            Packed::Together(bytes) => (bytes.as_slice(), Some(bytes)),
-        };
+        let (bytes, shared) = self.bytes();
         let bytes = &bytes[at..];
         let decoded = match self.has_versions {
             true => external::decode(heap, bytes, DecodeOptions::default()),
@@ -169,9 +194,20 @@ impl Whole<'_> {
         let elements = control.as_tuple().ok_or(BadData)?.elements();
         let (number, rest) = elements.split_first().ok_or(BadData)?;
         let operation = number.as_small().and_then(Operation::of).ok_or(BadData)?;
-        let payload = || Ok(self.term(&heap, end)?.0);
         let signal = Incoming { entry, connection };
-        signal.dispatch(operation, rest, payload)
+        let payload = || Ok(self.term(&heap, end)?.0);
+        if !record::is_asked() {
+            return signal.dispatch(operation, rest, payload);
+        }
+        let payload = (end < self.len()).then(payload).transpose()?;
+        let crossing = Crossing {
+            connection,
+            number: self.number,
+            bytes: self.len(),
+        };
+        let told = Told::of(operation.told(), rest, payload);
+        record::came(receiver(operation, rest), crossing, &told);
+        signal.dispatch(operation, rest, || payload.ok_or(BadData))
     }
 }
 
@@ -221,6 +257,17 @@ fn registered(name: Term<'_>) -> Option<Pid> {
     match registry::whereis(name.as_atom()?)? {
         Named::Process(pid) => Some(pid),
         Named::Port(_) => None,
+    }
+}
+
+/// The process of this node that a signal is for, where it has one already.
+fn receiver(operation: Operation, elements: &[Term<'_>]) -> Option<Pid> {
+    let to = elements.get(operation.receiver_at()?)?;
+    match to.view() {
+        View::Pid(pid) => Some(pid),
+        View::Ref(reference) => reference.pid(),
+        View::Atom(_) => registered(*to),
+        _ => None,
     }
 }
 

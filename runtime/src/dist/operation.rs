@@ -89,6 +89,31 @@ operations! {
     37 = AltactSigSend;
 }
 
+impl Operation {
+    /// As a recording tells of it: its number, and whether a message comes behind it.
+    pub(super) fn told(self) -> (u64, bool) {
+        (self as u64, self.is_message())
+    }
+
+    fn is_message(self) -> bool {
+        use Operation::*;
+        let is_send = matches!(self, Send | SendTt | SendSender | SendSenderTt);
+        let to_name = matches!(self, RegSend | RegSendTt);
+        is_send || to_name || matches!(self, AliasSend | AliasSendTt | AltactSigSend)
+    }
+
+    /// Where the process is named that a control message is for, counted from 0 behind the operation. `None` where that is still
+    /// to be made.
+    pub(super) fn receiver_at(self) -> Option<usize> {
+        use Operation::*;
+        match self {
+            SpawnRequest | SpawnRequestTt => None,
+            RegSend | RegSendTt | UnlinkId | UnlinkIdAck | AltactSigSend => Some(2),
+            _ => Some(1),
+        }
+    }
+}
+
 /// Flags of [`Operation::AltactSigSend`].
 pub(super) mod altact {
     pub(in crate::dist) const PRIORITY: i64 = 1;

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::atom_cache::{AtomCache, FRAGMENT, FragmentNumber, PASS_THROUGH};
 use super::capabilities::{Capabilities, DIST_HDR_ATOM_CACHE, FRAGMENTS};
+use super::operation::Operation;
 use crate::external::{
     EncodeOptions, HeaderAtoms, TooLarge, VERSION_MAGIC, WithHeader, encode, encode_with_header,
 };
 use crate::heap::SharedBytes;
 use crate::term::{Pid, Term};
+use crate::trace::record::dist::{self, Told};
 
 /// Bytes in a queue at which senders must wait (`+zdbbl`). Source: `ERTS_DE_BUSY_LIMIT`.
 static BUSY_LIMIT: AtomicUsize = AtomicUsize::new(1024 * 1024);
@@ -67,6 +69,19 @@ pub(super) struct Encoded {
     bytes: SharedBytes,
     /// Bytes of its first fragment; of all where it goes in one.
     first: usize,
+    /// What a recording says of it, where there is one.
+    told: Option<Box<Told>>,
+}
+
+/// What a recording says of a signal, where there is one.
+fn told(control: Term<'_>, payload: Option<Term<'_>>) -> Option<Box<Told>> {
+    if !dist::is_asked() {
+        return None;
+    }
+    let (operation, elements) = control.as_tuple()?.elements().split_first()?;
+    let operation = Operation::of(operation.as_small()?)?;
+    let told = Told::of(operation.told(), elements, payload);
+    Some(Box::new(told))
 }
 
 impl Encoded {
@@ -87,6 +102,7 @@ impl Encoded {
                 atoms: None,
                 first: bytes.len(),
                 bytes: SharedBytes::from_vec(bytes),
+                told: told(control, payload),
             });
         }
         let WithHeader {
@@ -103,11 +119,17 @@ impl Encoded {
             atoms: Some(atoms),
             bytes: SharedBytes::from_vec(bytes),
             first,
+            told: told(control, payload),
         })
     }
 
     fn len(&self) -> usize {
         self.bytes.as_slice().len()
+    }
+
+    /// Bytes of its terms.
+    fn of_terms(&self) -> usize {
+        self.len() - usize::from(self.atoms.is_none())
     }
 
     /// Its first packet, which may be its only one: then `number` is none.
@@ -141,6 +163,7 @@ struct Stream {
     from: Option<Pid>,
     sequence: u64,
     bytes: SharedBytes,
+    told: Option<Box<Told>>,
     taken: usize,
     /// Later signals of its sender.
     behind: VecDeque<Item>,
@@ -194,6 +217,8 @@ pub(super) struct Queue {
     large: usize,
     /// The last sequence of fragments.
     sequence: u64,
+    /// Signals of which the last packet has been taken.
+    left: u64,
     /// The last packet was of a stream.
     was_of_stream: bool,
     /// Processes that wait for room.
@@ -202,9 +227,20 @@ pub(super) struct Queue {
     sending: Vec<Pid>,
 }
 
-/// A packet, and the processes that do not wait any more once it has been taken.
+/// A signal whose last packet has been taken.
+pub(super) struct Ended {
+    pub(super) from: Option<Pid>,
+    /// How many have been before it on this connection, and 1.
+    pub(super) number: u64,
+    /// Bytes of its terms.
+    pub(super) bytes: usize,
+    pub(super) told: Option<Box<Told>>,
+}
+
+/// A packet, the signal that it ends, and the processes that do not wait any more once it has been taken.
 pub(super) struct Taken {
     pub(super) packet: Packet,
+    pub(super) ended: Option<Ended>,
     pub(super) wakes: Vec<Pid>,
 }
 
@@ -273,28 +309,41 @@ impl Queue {
             false => self.take_first(cache)?,
         };
         let mut wakes = Vec::new();
-        if ended.is_some() && !self.sending.is_empty() {
-            wakes.extend(self.sending.extract_if(.., |pid| Some(*pid) == ended));
+        let sent = ended.as_ref().and_then(|signal| signal.from);
+        if sent.is_some() && !self.sending.is_empty() {
+            wakes.extend(self.sending.extract_if(.., |pid| Some(*pid) == sent));
         }
         if !self.waiting.is_empty() && !self.is_busy() {
             wakes.append(&mut self.waiting);
         }
-        Some(Taken { packet, wakes })
+        Some(Taken {
+            packet,
+            ended,
+            wakes,
+        })
     }
 
-    /// A signal of this length has gone.
-    fn forget(&mut self, bytes: usize) {
+    /// A signal of this length has gone: its number.
+    fn forget(&mut self, bytes: usize) -> u64 {
         self.weight -= weight(bytes);
         self.large -= usize::from(is_large(bytes));
+        self.left += 1;
+        self.left
     }
 
-    /// The packet of the first item, and whose signal it ends.
-    fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Packet, Option<Pid>)> {
+    /// The packet of the first item, and the signal that it ends.
+    fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Packet, Option<Ended>)> {
         let Item { from, encoded } = self.items.pop_front()?;
         let bytes = encoded.len();
         if encoded.first == bytes {
-            self.forget(bytes);
-            return Some((encoded.first_packet(cache, None), from));
+            let packet = encoded.first_packet(cache, None);
+            let ended = Ended {
+                from,
+                number: self.forget(bytes),
+                bytes: encoded.of_terms(),
+                told: encoded.told,
+            };
+            return Some((packet, Some(ended)));
         }
         self.sequence += 1;
         let number = FragmentNumber {
@@ -311,24 +360,30 @@ impl Queue {
             sequence: self.sequence,
             taken: encoded.first,
             bytes: encoded.bytes,
+            told: encoded.told,
             behind,
         });
         Some((packet, None))
     }
 
-    /// The next fragment of the stream whose turn it is, and whose signal it ends.
-    fn take_of_stream(&mut self) -> Option<(Packet, Option<Pid>)> {
+    /// The next fragment of the stream whose turn it is, and the signal that it ends.
+    fn take_of_stream(&mut self) -> Option<(Packet, Option<Ended>)> {
         let mut stream = self.streams.pop_front()?;
         let packet = stream.next_packet();
         if stream.missing() > 0 {
             self.streams.push_back(stream);
             return Some((packet, None));
         }
-        self.forget(stream.len());
+        let ended = Ended {
+            from: stream.from,
+            number: self.forget(stream.len()),
+            bytes: stream.len(),
+            told: stream.told,
+        };
         // Before all others: they have waited for it.
         let behind = stream.behind.into_iter().rev();
         behind.for_each(|item| self.items.push_front(item));
-        Some((packet, stream.from))
+        Some((packet, Some(ended)))
     }
 }
 
@@ -364,7 +419,12 @@ mod tests {
                     return false;
                 };
                 taken.wakes.iter().for_each(|pid| assert!(waits.remove(pid)));
-                if let Some(whole) = received.take(&taken.packet.bytes()).expect("a packet") {
+                let packet = taken.packet.bytes();
+                let whole = received.take(&packet).expect("a packet");
+                let left = taken.ended.map(|it| (it.number, it.bytes));
+                let came = whole.as_ref().map(|it| (it.number, it.len()));
+                assert_eq!(left, came, "a signal has one number on both sides");
+                if let Some(whole) = whole {
                     let heap = Heap::detached();
                     let (control, end) = whole.term(&heap, 0).expect("a term");
                     let (payload, _) = whole.term(&heap, end).expect("a term");

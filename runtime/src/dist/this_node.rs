@@ -12,6 +12,7 @@ use crate::process::registry::{self, Named};
 use crate::process::watcher::{WatchedBy, Watcher, watch};
 use crate::term::counted::{self, is_alive, node_name, set_this_node};
 use crate::term::{Atom, Pid, Term, am};
+use crate::trace::record::dist;
 
 /// Why this node gets no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub(crate) fn set_name(name: Atom, creation: u32) -> Result<(), Refused> {
         by: WatchedBy::Runtime,
     };
     set_this_node(name, creation);
+    dist::named(name, creation);
     *kernel = Some(pid);
     drop(kernel);
     if !watch(pid, make_ref(), watcher) {

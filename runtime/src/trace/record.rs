@@ -4,6 +4,7 @@
 //! Calls come from breakpoints of a kind of its own, which have no match specification. A frame of a kind of its own
 //! sees their returns, and a tail call stays one. All other events come as to any tracer.
 
+pub(crate) mod dist;
 mod held;
 pub(super) mod net;
 mod order;
@@ -19,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use beamline_formats::profile::{Native, Origin, Pattern};
 use beamline_formats::ring::{
     Anchor, Clock, DIRTY_CPU, DIRTY_IO, Description, Event as RingEvent, Group, Id, Name, NameId,
-    Request, Ring, RingOptions, Segment, Settings, System, Trigger,
+    Request, Ring, RingOptions, Segment, Settings, Trigger,
 };
 use beamline_settings::variable::Variable as _;
 use parking_lot::{Mutex, RwLock};
@@ -31,7 +32,7 @@ use super::native::{self, Nature};
 use super::origin::Origins;
 use super::profile::is_wanted;
 use super::session::{self, OnLoad, Profiled, Shared};
-use super::system_event::{Number, SystemEvent};
+use super::system_event::SystemEvent;
 use super::tracer::{Event, Report, TracerId};
 use super::{flags, kind, span, sysmon, unmatched};
 use crate::exec::dirty;
@@ -246,19 +247,14 @@ pub(super) fn begin(request: &Request, ring: Arc<Ring>, schedulers: usize) -> Op
         counting: Counting::begin(&request.counters),
     };
     let recorder = RECORDER.get_or_init(|| recorder);
-    if recorder.has(Group::Order) {
-        order::begin(recorder.has(Group::Sites));
-    }
-    if recorder.has(Group::Net) {
-        net::begin();
-    }
+    recorder.ask();
     NAMES.store(true, Ordering::Release);
     ON.store(request.span.begins_at_once(), Ordering::Release);
     if recorder.has(Group::Calls) {
         *session.on_load.lock() = Some(OnLoad::counting(kind::RECORD));
     }
     if recorder.has(Group::System) {
-        *session.monitor.lock() = monitor(&request.system);
+        *session.monitor.lock() = reports::monitor(&request.system);
         sysmon::update();
     }
     let (processes, ports) = recorder.flags();
@@ -284,21 +280,6 @@ fn begin_later() {
     if !NAMES.load(Ordering::SeqCst) {
         // The machine has ended the recording meanwhile.
         ON.store(false, Ordering::SeqCst);
-    }
-}
-
-fn monitor(system: &System) -> sysmon::Monitor {
-    sysmon::Monitor {
-        is_recorded: true,
-        receiver: None,
-        limits: sysmon::Limits {
-            long_gc: Number(system.long_gc_ms),
-            long_schedule: Number(system.long_schedule_ms),
-            large_heap: Number(system.large_heap_words),
-            long_message_queue: system.long_message_queue,
-            busy_port: system.busy_port,
-            busy_dist_port: system.busy_port,
-        },
     }
 }
 
@@ -635,6 +616,19 @@ impl Recorder {
         });
     }
 
+    /// Has those asked for what no tracer gets.
+    fn ask(&self) {
+        if self.has(Group::Order) {
+            order::begin(self.has(Group::Sites));
+        }
+        if self.has(Group::Net) {
+            net::begin();
+        }
+        if self.has(Group::Dist) {
+            dist::begin();
+        }
+    }
+
     fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
     }
@@ -651,6 +645,7 @@ impl Recorder {
                 Group::Gc => flags::GARBAGE_COLLECTION,
                 Group::Ports
                 | Group::Net
+                | Group::Dist
                 | Group::System
                 | Group::Seq
                 | Group::Counters

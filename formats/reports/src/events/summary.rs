@@ -5,6 +5,7 @@ mod network;
 mod shown;
 
 pub use shown::Shown;
+pub(crate) use shown::{write_columns, write_more};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -5,6 +5,7 @@
 //! streamed. They go through a temporary file where the format wants each process apart.
 
 mod callgrind;
+mod cluster;
 mod firefox;
 mod jsonl;
 mod perfetto;
@@ -32,6 +33,7 @@ use crate::events::{Span, Spans, Step};
 use crate::flamegraph::{self, Shape, Width};
 use crate::histogram::{By, Measure, Of, Request};
 
+pub use cluster::write as write_cluster;
 pub use selection::Selection;
 
 /// The format of an export.
@@ -210,7 +212,7 @@ pub fn write(
         }
         Target::Speedscope => speedscope::write(recording, part, out),
         Target::Firefox => firefox::write(recording, part, out),
-        Target::Perfetto => perfetto::write(recording, part, out),
+        Target::Perfetto => perfetto::write(recording, part, &perfetto::Seat::alone(), out),
         Target::Hdr => hdr(recording, part, out),
         Target::Jsonl => jsonl::write(recording, part, out),
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
 use beamline_formats::profile::WAITS_FOR_DIRTY;
-use beamline_formats::ring::{Group, Id, Kind, NameId, Names, Record, Recording, Value};
+use beamline_formats::ring::{Event, Group, Id, Kind, NameId, Names, Record, Recording, Value};
 
 use super::proto::Message;
 use super::{DEEPEST, Error};
@@ -60,9 +60,56 @@ const DIRTY: u64 = 1 << 31;
 /// Tracks of processes are from here on, so that none is that of a scheduler.
 const PROCESSES: u64 = 1 << 32;
 
+/// Where a node's part of a trace is among those of others.
+pub(super) struct Seat<'s> {
+    /// Which of them it is, from 0: it has tracks, flows and names of its own.
+    pub(super) number: u64,
+    /// Its name; none where there is one recording only.
+    pub(super) name: Option<&'s str>,
+    /// What is added to its times.
+    pub(super) offset_ns: i64,
+    /// The flows of its signals that another node has recorded, by connection, number, and whether they left.
+    pub(super) flows: HashMap<(u64, u64, bool), u64>,
+}
+
+impl Seat<'_> {
+    /// That of a recording that is exported alone.
+    pub(super) fn alone() -> Seat<'static> {
+        Seat {
+            number: 0,
+            name: None,
+            offset_ns: 0,
+            flows: HashMap::new(),
+        }
+    }
+
+    /// A track or a flow of this node: no other node has it.
+    fn own(&self, number: u64) -> u64 {
+        self.number << SEAT_SHIFT | number
+    }
+
+    /// The flow of a signal between nodes, and whether it ends here.
+    fn flow(&self, event: &Event<'_>) -> Option<(u64, bool)> {
+        let (signal, ends) = match *event {
+            Event::DistOut {
+                connection, number, ..
+            } => ((connection, number, true), false),
+            Event::DistIn {
+                connection, number, ..
+            } => ((connection, number, false), true),
+            _ => return None,
+        };
+        Some((*self.flows.get(&signal)?, ends))
+    }
+}
+
+/// Tracks and flows of a node are below this bit.
+const SEAT_SHIFT: u32 = 44;
+
 struct Trace<'r> {
     out: &'r mut dyn Write,
     names: &'r Names,
+    seat: &'r Seat<'r>,
     tracks: HashMap<Id, u64>,
     known_schedulers: HashSet<u64>,
     known_names: HashSet<NameId>,
@@ -86,7 +133,7 @@ impl Trace<'_> {
             2
         };
         let packet = packet
-            .number(field::SEQUENCE_ID, 1)
+            .number(field::SEQUENCE_ID, 1 + self.seat.number)
             .number(field::SEQUENCE_FLAGS, flags);
         let packet = Message::new().message(field::PACKET, &packet);
         self.out.write_all(packet.as_bytes())
@@ -94,19 +141,22 @@ impl Trace<'_> {
 
     fn descriptor(&mut self, uuid: u64, name: &str) -> io::Result<()> {
         let descriptor = Message::new()
-            .number(field::UUID, uuid)
+            .number(field::UUID, self.seat.own(uuid))
             .text(field::NAME, name)
-            .number(field::PARENT_UUID, EMULATOR);
+            .number(field::PARENT_UUID, self.seat.own(EMULATOR));
         self.packet(Message::new().message(field::TRACK_DESCRIPTOR, &descriptor))
     }
 
     fn emulator(&mut self, recording: &Recording) -> io::Result<()> {
-        let command = recording.description().command.join(" ");
+        let command = || recording.description().command.join(" ");
+        let name = self.seat.name.map_or_else(command, str::to_owned);
+        // Processes of several machines may have the same number.
+        let pid = recording.os_pid() & 0x7f_ffff | self.seat.number << 23;
         let process = Message::new()
-            .number(field::PROCESS_PID, recording.os_pid() & 0x7fff_ffff)
-            .text(field::PROCESS_NAME, &command);
+            .number(field::PROCESS_PID, pid & 0x7fff_ffff)
+            .text(field::PROCESS_NAME, &name);
         let descriptor = Message::new()
-            .number(field::UUID, EMULATOR)
+            .number(field::UUID, self.seat.own(EMULATOR))
             .message(field::PROCESS, &process);
         self.packet(Message::new().message(field::TRACK_DESCRIPTOR, &descriptor))
     }
@@ -123,12 +173,17 @@ impl Trace<'_> {
         Ok(track)
     }
 
+    /// A time by the clock of the first node.
+    fn shown_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_add_signed(self.seat.offset_ns)
+    }
+
     fn event(&mut self, at_ns: u64, kind: u64, track: u64, event: Message) -> io::Result<()> {
         let event = event
             .number(field::EVENT_TYPE, kind)
-            .number(field::EVENT_TRACK, track);
+            .number(field::EVENT_TRACK, self.seat.own(track));
         let packet = Message::new()
-            .number(field::TIMESTAMP, at_ns)
+            .number(field::TIMESTAMP, self.shown_ns(at_ns))
             .message(field::TRACK_EVENT, &event);
         self.packet(packet)
     }
@@ -187,9 +242,9 @@ impl Trace<'_> {
         let event = event
             .number(field::EVENT_NAME_IID, iid)
             .number(field::EVENT_TYPE, SLICE_BEGIN)
-            .number(field::EVENT_TRACK, track);
+            .number(field::EVENT_TRACK, self.seat.own(track));
         let mut packet = Message::new()
-            .number(field::TIMESTAMP, at_ns)
+            .number(field::TIMESTAMP, self.shown_ns(at_ns))
             .message(field::TRACK_EVENT, &event);
         if self.known_names.insert(function) {
             let text = self.names.function_text(function);
@@ -335,9 +390,17 @@ impl Trace<'_> {
             event = event.message(field::EVENT_ANNOTATION, &note);
         }
         event = match passing {
-            Some(Passing::Begins(sent)) => event.fixed(field::EVENT_FLOWS, sent.number),
-            Some(Passing::Ends(sent)) => event.fixed(field::EVENT_LAST_FLOWS, sent.number),
-            None => event,
+            Some(Passing::Begins(sent)) => {
+                event.fixed(field::EVENT_FLOWS, self.seat.own(sent.number))
+            }
+            Some(Passing::Ends(sent)) => {
+                event.fixed(field::EVENT_LAST_FLOWS, self.seat.own(sent.number))
+            }
+            None => match self.seat.flow(&record.event) {
+                Some((flow, false)) => event.fixed(field::EVENT_FLOWS, flow),
+                Some((flow, true)) => event.fixed(field::EVENT_LAST_FLOWS, flow),
+                None => event,
+            },
         };
         self.event(record.time_ns, INSTANT, track, event)
     }
@@ -356,11 +419,13 @@ impl Trace<'_> {
 pub(super) fn write(
     recording: &Recording,
     part: &Part<'_>,
+    seat: &Seat<'_>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let mut trace = Trace {
         out,
         names: recording.names(),
+        seat,
         tracks: HashMap::new(),
         known_schedulers: HashSet::new(),
         known_names: HashSet::new(),

@@ -198,8 +198,16 @@ proptest! {
         for (id, end) in addresses {
             ring.name(Name::Address { id, end, text: &texts[0] });
         }
+        for creation in [4, u32::MAX] {
+            ring.name(Name::Node { name: atoms[0], creation });
+        }
+        ring.name(Name::Connection { number: 7, node: atoms[0], creation: 5 });
         let recording = open(&path);
         let names = recording.names();
+        let node = |creation| Node { name: names.atom(atoms[0]).to_owned(), creation };
+        prop_assert_eq!(names.node(), Some(&node(u32::MAX)));
+        prop_assert!(names.is_node(&node(4)) && !names.is_node(&node(5)));
+        prop_assert_eq!(names.connections().collect::<Vec<_>>(), [(7, &node(5))]);
         let address = names::cut(&texts[0], 1024);
         prop_assert_eq!(names.socket(listener).map(|of| (of.port, of.own.as_str())), Some((port, address)));
         prop_assert_eq!(names.socket(accepted).map(|of| (of.listener, of.peer.as_str())), Some((listener, address)));

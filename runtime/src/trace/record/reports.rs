@@ -1,12 +1,13 @@
 //! Makes records of the reports that tracers get.
 
-use beamline_formats::ring::{Event as RingEvent, Id, Kind, Name, NameId};
+use beamline_formats::ring::{Event as RingEvent, Id, Kind, Name, NameId, System};
 
 use super::{Recorder, id_of};
 use crate::loader::module::Mfa;
 use crate::process::Peer;
 use crate::term::{Atom, Term, View};
-use crate::trace::system_event::{Long, SystemEvent};
+use crate::trace::sysmon;
+use crate::trace::system_event::{Long, Number, SystemEvent};
 use crate::trace::tracer::{Event, Report};
 
 /// What happens to a message with a sequential trace token.
@@ -29,7 +30,7 @@ pub(in crate::trace) struct Passed<'t> {
 
 /// Parts of a term, and bytes of its text, that a record holds.
 const PARTS: i64 = 24;
-const TEXT: usize = 120;
+pub(super) const TEXT: usize = 120;
 
 pub(in super::super) fn text_of(term: Term<'_>) -> String {
     let bytes = term.display_cut(PARTS).to_bytes();
@@ -69,6 +70,22 @@ fn record_of(
         },
         SystemEvent::BusyPort { port } => RingEvent::BusyPort {
             port: Id::Port(port.0),
+        },
+    }
+}
+
+/// Has these system events recorded.
+pub(super) fn monitor(system: &System) -> sysmon::Monitor {
+    sysmon::Monitor {
+        is_recorded: true,
+        receiver: None,
+        limits: sysmon::Limits {
+            long_gc: Number(system.long_gc_ms),
+            long_schedule: Number(system.long_schedule_ms),
+            large_heap: Number(system.large_heap_words),
+            long_message_queue: system.long_message_queue,
+            busy_port: system.busy_port,
+            busy_dist_port: system.busy_port,
         },
     }
 }

@@ -156,7 +156,7 @@ fn shown_rows<'r, Row>(
 }
 
 /// Writes columns of numbers, or their names.
-pub(super) fn write_columns(
+pub(crate) fn write_columns(
     f: &mut fmt::Formatter<'_>,
     columns: &[impl fmt::Display],
 ) -> fmt::Result {
@@ -165,7 +165,7 @@ pub(super) fn write_columns(
 }
 
 /// Says how many rows are left out, if some are, behind as many columns of numbers.
-pub(super) fn write_more(
+pub(crate) fn write_more(
     f: &mut fmt::Formatter<'_>,
     more: usize,
     what: &str,
