@@ -6,17 +6,19 @@
 //! * [`counter`]: counters of the processor that a recording reads;
 //! * [`engine`]: what runs code;
 //! * [`perf`]: what the profiler `perf` learns of compiled code;
+//! * [`published`]: what a running machine keeps in its memory for whoever looks at it from outside;
 //! * [`random`]: numbers that are the same for the same seed;
 //! * [`variable`]: requests to emulators, in environment variables;
 //! * `names`: sets of values that the command line names, as a macro.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `counter` `names` `random` `variable` ◀ `chance` `engine` `perf`
+//! `counter` `names` `published` `random` `variable` ◀ `chance` `engine` `perf`
 
 pub mod chance;
 pub mod counter;
 pub mod engine;
 mod names;
 pub mod perf;
+pub mod published;
 pub mod random;
 pub mod variable;

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::code::published;
 use crate::exec;
 use crate::process::dirty::DirtyCall;
 use crate::process::dirty_queues::queue_of;
@@ -56,7 +57,9 @@ pub(super) unsafe fn make(call: &DirtyCall, x: *mut RawTerm) -> Option<Box<Proce
     // SAFETY: P2.
     unsafe { stand_in.restore_registers(x) };
     trace::events::dirty_in(&stand_in);
+    published::runs(&stand_in);
     exec::dirty::run(&stand_in);
+    published::rests();
     trace::events::dirty_out(&stand_in);
     stand_in.forget_registers();
     Some(stand_in)
