@@ -13,6 +13,7 @@ use beamline_sampler::emulator::{Emulator, Kind, Refusal};
 use beamline_sampler::sampler::{How, Sampler, Target, Threads};
 use beamline_settings::chance;
 use clap::{Args, ValueEnum};
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::samples::Recorder;
@@ -149,13 +150,20 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, String> {
     Ok(flag)
 }
 
-/// A command that was started. It ends before this value does.
+/// A command that was started. It ends before this value does, with what it has started.
 pub(crate) struct Started(Child);
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // One that has ended already cannot be ended.
-        let _ = self.0.kill();
+        // While it has not been waited for, no other process has its number.
+        if let Ok(None) = self.0.try_wait() {
+            let all = doctor::descendants(self.0.id()).into_iter();
+            let all = all.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            for pid in all {
+                // One that has ended meanwhile cannot be ended.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
         let _ = self.0.wait();
     }
 }

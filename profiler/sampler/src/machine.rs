@@ -55,6 +55,15 @@ fn seen(of: &Process) -> Seen {
 impl<M: Memory> Around<'_, M> {
     /// What a moment of a thread shows.
     pub(crate) fn look(&mut self, thread: &Thread, moment: &Moment) -> Look {
+        let mut look = self.look_at(thread, moment);
+        if look.frames.is_empty() {
+            // The process has not begun to run a function, or has just run its last one.
+            look.frames.push(outside(RUNTIME, "no function"));
+        }
+        look
+    }
+
+    fn look_at(&mut self, thread: &Thread, moment: &Moment) -> Look {
         let ip = moment.registers.ip;
         let code = self.code;
         match code.at(ip) {
@@ -84,18 +93,13 @@ impl<M: Memory> Around<'_, M> {
 
     /// The frames of a stack that was copied.
     fn copied_stack(&self, process: Option<&Process>, moment: &Moment, frames: &mut Vec<Frame>) {
-        let sp = moment.registers.sp;
-        let Some(of) = process.filter(|of| (of.heap.start..=of.heap.end).contains(&sp)) else {
-            return frames.push(Frame::Cut);
-        };
-        let all = usize::try_from((of.heap.end - sp) / 8).unwrap_or(usize::MAX);
-        let copied = &moment.stack[..all.min(moment.stack.len())];
-        let is_whole = frames_of(self.code, &self.machine.returns(copied), frames);
-        let is_read = copied.len() == all;
-        if is_whole || is_read || self.own_stack(of, sp + 8 * copied.len() as u64, frames) {
-            return;
+        // Its oldest word ends it, also where the process has another heap by now.
+        let is_whole = frames_of(self.code, &self.machine.returns(&moment.stack), frames);
+        let copied = 8 * moment.stack.len() as u64;
+        let deeper = moment.registers.sp.wrapping_add(copied);
+        if !is_whole && !process.is_some_and(|of| self.own_stack(of, deeper, frames)) {
+            frames.push(Frame::Cut);
         }
-        frames.push(Frame::Cut);
     }
 
     /// The frames of a process's stack from an address on; whether these are all.
@@ -200,7 +204,7 @@ impl<M: Memory> Around<'_, M> {
     /// The process whose machine code the thread has left, and how; nothing if it has not.
     fn left(&self, record: &Record<u64>, moment: &Moment) -> Option<(Process, Left)> {
         let deep = record.frame.checked_sub(moment.registers.sp)?;
-        if deep < 8 || deep > DEEP_MAX {
+        if !(8..=DEEP_MAX).contains(&deep) {
             return None;
         }
         let [back, entry, process] = self.machine.frame();
@@ -219,9 +223,9 @@ impl<M: Memory> Around<'_, M> {
         let [back, entry, _] = self.machine.frame();
         let at = |at: u64| Some(self.memory.words::<1>(at)?[0]);
         Some(Left {
-            to: at(record.frame - 8)?,
-            back: at(record.frame + back)?,
-            entry: at(record.frame + entry)?,
+            to: at(record.frame.wrapping_sub(8))?,
+            back: at(record.frame.wrapping_add(back))?,
+            entry: at(record.frame.wrapping_add(entry))?,
         })
     }
 
@@ -336,3 +340,6 @@ impl<M: Memory> Around<'_, M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

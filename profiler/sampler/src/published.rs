@@ -237,7 +237,7 @@ impl Machine {
         let lines = piece
             .lines
             .iter()
-            .map(|&(at, line)| (start + u64::from(at), line));
+            .map(|&(at, line)| (start.wrapping_add(at.into()), line));
         let function = Function {
             start,
             end,
@@ -249,7 +249,7 @@ impl Machine {
         let calls = piece
             .calls
             .iter()
-            .map(|&(at, bif)| (start + u64::from(at), bif));
+            .map(|&(at, bif)| (start.wrapping_add(at.into()), bif));
         let about = About {
             kind: piece.kind,
             calls: calls.collect(),
@@ -329,7 +329,7 @@ impl Machine {
     /// The record of a thread, if it runs processes.
     pub(crate) fn thread(&mut self, memory: &impl Memory, tid: u32) -> Option<Thread<u64>> {
         if !self.threads.contains_key(&tid) {
-            let [mut next] = memory.words::<1>(self.at + THREADS)?;
+            let [mut next] = memory.words::<1>(self.at.wrapping_add(THREADS))?;
             for _ in 0..THREADS_MAX {
                 let Some(thread) = thread(memory, next) else {
                     break;
