@@ -23,7 +23,7 @@
 //! * [`sampler`]: all of it together;
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `arch` `clock` `memory` ◀ `code` `elf` `perf` ◀ `stops` `emulator` `process` `published` ◀ `stack` ◀ `machine` ◀ `sampler`
+//! `arch` `clock` `memory` ◀ `code` `elf` `perf` ◀ `stops` `emulator` `process` ◀ `published` `stack` ◀ `machine` ◀ `sampler`
 
 pub mod arch;
 mod clock;

@@ -300,7 +300,7 @@ impl<M: Memory> Around<'_, M> {
     /// A moment of a thread that does something for a process without machine code: it runs a native function on a dirty
     /// scheduler, collects, or does what the runtime has to do for the process.
     fn without_code(&self, of: &Process, leaf: Option<Frame>, runtime: Frame) -> Look {
-        let is_stand_in = of.heap.is_empty();
+        let is_stand_in = of.heap.is_empty() && !of.collects;
         let mut frames = Vec::new();
         if !is_stand_in {
             let does = match of.collects {

@@ -377,7 +377,8 @@ impl Machine {
         let count = word(words.process_heap_words)?;
         let stop = word(words.process_stop)?;
         let end = start.checked_add(count.checked_mul(8)?)?;
-        let is_one = count < HEAP_WORDS_MAX && (count == 0 || (start..=end).contains(&stop));
+        // While it is collected, its stack may be in another heap for a moment: then it has none.
+        let is_one = count < HEAP_WORDS_MAX;
         let pid = word(words.process_pid)?;
         is_one.then_some(Process {
             at,

@@ -273,6 +273,17 @@ fn nifs_and_collections_are_told_by_how_code_was_left() {
 }
 
 #[test]
+fn a_process_whose_heap_is_replaced_has_its_caller_still() {
+    let mut memory = joined(made());
+    let mut between = OF_PROCESS;
+    (between[1], between[2], between[4]) = (0, 0, 1);
+    memory.rows.insert(PROCESS, words(&between));
+    let look = in_rust(&memory, CALLED, IN_MAP);
+    let frames = [("map", 0), ("map", 12), ("cut", 0)];
+    assert_look(&look, Does::Collection, &frames);
+}
+
+#[test]
 fn a_thread_without_a_process_works_for_the_runtime() {
     let mut memory = joined(made());
     memory.rows.insert(RECORD, words(&[0, 7, FRAME, 0]));
