@@ -1,4 +1,4 @@
-//! `cargo xtask shares`: whether the shares that `beamline sample` tells of OTP's emulator are right.
+//! `cargo xtask shares`: whether the shares that `beamline sample` tells of OTP's emulator, or of our own runtime, are right.
 //!
 //! The workloads of `ci/shares/shares_work.erl` know their shares themselves: functions do the same unit of work so many
 //! times, or the emulator's own clock of processor time says how long each part ran. Samples of such a run are held
@@ -56,6 +56,9 @@ pub(crate) struct Options {
     beamline: Option<PathBuf>,
     #[command(flatten)]
     otp: OtpOptions,
+    /// Sample Beamline's own runtime, which runs the libraries of $BEAMLINE_OTP
+    #[arg(long, conflicts_with_all = ["erl", "erlc", "chroot"])]
+    own: bool,
     /// Run each workload so many times
     #[arg(long, default_value_t = 1)]
     rounds: u32,
@@ -149,6 +152,7 @@ fn row(held: &Held) -> String {
 struct Bench {
     dir: PathBuf,
     beamline: PathBuf,
+    on: &'static str,
     place: Place,
     erl: Vec<String>,
     seconds: String,
@@ -162,15 +166,21 @@ impl Bench {
         let source = "shares_work.erl";
         let from = paths::workspace().join("ci/shares").join(source);
         fs::copy(from, dir.join(source)).context("copying the program")?;
-        let mut compile = words(&options.otp.erlc);
+        let beamline = match &options.beamline {
+            Some(file) => file.canonicalize().context("looking for the binary")?,
+            None => binary::beamline()?,
+        };
+        let mut compile = match options.own {
+            true => vec![beamline.display().to_string(), "run".into(), "--".into()],
+            false => Vec::new(),
+        };
+        compile.extend(words(&options.otp.erlc));
         compile.push(source.to_owned());
         run::output(&mut place.command(&dir, &compile)?)?;
         Ok(Bench {
             dir,
-            beamline: match &options.beamline {
-                Some(file) => file.canonicalize().context("looking for the binary")?,
-                None => binary::beamline()?,
-            },
+            beamline,
+            on: if options.own { "beamline" } else { "otp" },
             place,
             erl: words(&options.otp.erl),
             seconds: options.seconds.to_string(),
@@ -191,7 +201,7 @@ impl Bench {
         let inner = self.place.command(&self.dir, &inner)?;
         let mut sample = Command::new(&self.beamline);
         sample
-            .args(["sample", "--rate", &self.rate, "-o"])
+            .args(["sample", "--on", self.on, "--rate", &self.rate, "-o"])
             .arg(&file)
             .arg("--")
             .arg(inner.get_program())

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use beamline_formats::name;
-use beamline_sampler::emulator::{Emulator, Refusal, Thread};
+use beamline_sampler::emulator::{Emulator, Kind, Refusal, Thread};
 use beamline_sampler::perf::Event;
 use beamline_sampler::sampler::{How, Named, Sampler, Target, Threads, Told};
 use beamline_sampler::stack::{Frame, Look};
@@ -125,10 +125,16 @@ fn others(all: &[Emulator]) -> String {
     }
 }
 
-/// The emulator of this number or name, with its code.
-pub(crate) fn target(text: &str) -> Result<Target, String> {
+/// The emulator of this number or name, with its code, unless it is not what is meant.
+pub(crate) fn target(
+    text: &str,
+    check: impl FnOnce(&Emulator) -> Result<(), String>,
+) -> Result<Target, String> {
     match emulator(text) {
-        Ok(emulator) => Target::of(emulator).map_err(|e| told(&e)),
+        Ok(emulator) => {
+            check(&emulator)?;
+            Target::of(emulator).map_err(|e| told(&e))
+        }
         Err(Refused::Emulator(refusal)) => Err(told(&refusal)),
         Err(Refused::Name(line)) => Err(format!("{line}; see beamline doctor")),
     }
@@ -238,9 +244,13 @@ fn one(target: &str, text: &mut String) -> bool {
         }
     };
     let version = emulator.version();
+    let what = match emulator.kind {
+        Kind::Otp => "is an emulator of OTP",
+        Kind::Beamline => "is Beamline's runtime, with the libraries of OTP",
+    };
     let _ = writeln!(
         text,
-        "yes: process {} is an emulator of OTP {version}: {}",
+        "yes: process {} {what} {version}: {}",
         emulator.pid,
         emulator.program.display()
     );
@@ -274,7 +284,7 @@ const DUMP_TIME: Duration = Duration::from_millis(100);
 
 /// Runs `beamline dump`.
 pub(crate) fn dump(args: &DumpArguments) -> Result<ExitCode, String> {
-    let target = target(&args.target)?;
+    let target = target(&args.target, |_| Ok(()))?;
     let threads = target.emulator.threads().map_err(|e| told(&e))?;
     let mut sampler =
         Sampler::start(target, Threads::All, None, dump_rate_hz).map_err(|e| told(&e))?;

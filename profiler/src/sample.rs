@@ -1,4 +1,4 @@
-//! `beamline sample` looks at a running emulator of OTP, or at one that it starts, and writes a recording of what it sees.
+//! `beamline sample` looks at a running emulator of OTP or at Beamline's runtime, or at one that it starts, and writes a recording of what it sees.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use beamline_formats::ring::{Error, Recording};
 use beamline_reports::events::Sampled;
-use beamline_sampler::emulator::{Emulator, Refusal};
+use beamline_sampler::emulator::{Emulator, Kind, Refusal};
 use beamline_sampler::sampler::{How, Sampler, Target, Threads};
 use beamline_settings::chance;
 use clap::{Args, ValueEnum};
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::samples::Recorder;
@@ -26,6 +27,8 @@ EXAMPLES:
   Sample a command that runs on the OTP that it always runs on, and report it:
     beamline sample -o test.samples -- mix test
     beamline report test.samples
+  Sample a command that runs on Beamline's runtime:
+    beamline sample --on beamline -o test.samples -- mix test
 ";
 
 /// The threads that are sampled.
@@ -46,6 +49,15 @@ enum Way {
     Perf,
     /// Stop each running thread for a moment.
     Stop,
+}
+
+/// What a command is run on, or a process has to run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum On {
+    /// OTP's own emulator.
+    Otp,
+    /// Beamline's runtime.
+    Beamline,
 }
 
 /// How an emulator is looked at.
@@ -108,6 +120,9 @@ pub(crate) struct Arguments {
     /// End after this time [default: at Ctrl-C, or with the emulator].
     #[arg(long, value_name = "TIME", value_parser = span)]
     duration: Option<Duration>,
+    /// Run the command on this [default: otp], or refuse a process that runs on another one.
+    #[arg(long, value_enum)]
+    on: Option<On>,
     #[command(flatten)]
     looking: Looking,
     /// Draw a flame graph to this file.
@@ -116,7 +131,8 @@ pub(crate) struct Arguments {
     /// Write a page to this file that shows the samples in a browser, over time too.
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
-    /// Start this command with the `erl` that it uses without Beamline, and sample the first emulator that it starts.
+    /// Start this command with the `erl` that it uses without Beamline, or on Beamline's runtime, and sample the first emulator
+    /// that it starts.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
     command: Vec<String>,
 }
@@ -134,13 +150,20 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, String> {
     Ok(flag)
 }
 
-/// A command that was started. It ends before this value does.
+/// A command that was started. It ends before this value does, with what it has started.
 pub(crate) struct Started(Child);
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // One that has ended already cannot be ended.
-        let _ = self.0.kill();
+        // While it has not been waited for, no other process has its number.
+        if let Ok(None) = self.0.try_wait() {
+            let all = doctor::descendants(self.0.id()).into_iter();
+            let all = all.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            for pid in all {
+                // One that has ended meanwhile cannot be ended.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
         let _ = self.0.wait();
     }
 }
@@ -155,7 +178,13 @@ fn of_command(child: &mut Child, stop: &AtomicBool) -> Result<Target, String> {
                     return Ok(target);
                 }
                 // It has just begun.
-                Ok(_) | Err(Refusal::NoList(_) | Refusal::Damaged(..) | Refusal::Gone(_)) => {}
+                Ok(_)
+                | Err(
+                    Refusal::NoList(_)
+                    | Refusal::Unpublished(_)
+                    | Refusal::Damaged(..)
+                    | Refusal::Gone(_),
+                ) => {}
                 Err(Refusal::NoEmulator(..)) => {}
                 Err(refusal) => return Err(doctor::told(&refusal)),
             }
@@ -199,28 +228,61 @@ impl Output {
     }
 }
 
+/// The program that runs a command there, and its arguments.
+fn program_of(command: &[String], on: Option<On>) -> Result<Command, String> {
+    let (program, rest) = command.split_first().ok_or("there is no command")?;
+    match on {
+        None | Some(On::Otp) => {
+            let mut runs = Command::new(program);
+            runs.args(rest);
+            Ok(runs)
+        }
+        Some(On::Beamline) => {
+            let own = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
+            let mut runs = Command::new(own);
+            runs.args(["run", "--"]).args(command);
+            Ok(runs)
+        }
+    }
+}
+
+/// Refuses an emulator that is not of the kind that was asked for.
+fn check(emulator: &Emulator, on: Option<On>) -> Result<(), String> {
+    let pid = emulator.pid;
+    match (on, emulator.kind) {
+        (Some(On::Beamline), Kind::Otp) => Err(format!(
+            "process {pid} runs on OTP's own emulator: leave out --on beamline"
+        )),
+        (Some(On::Otp), Kind::Beamline) => Err(format!(
+            "process {pid} runs on Beamline's runtime: leave out --on otp"
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Finds an emulator by its number or name, or starts a command and finds the emulator of that.
 pub(crate) fn find(
     target: Option<&str>,
     command: &[String],
+    on: Option<On>,
     output: Output,
     stop: &AtomicBool,
 ) -> Result<Found, String> {
     match (command.split_first(), target) {
-        (Some((program, rest)), _) => {
-            let child = Command::new(program)
-                .args(rest)
+        (Some((program, _)), _) => {
+            let child = program_of(command, on)?
                 .stdin(output.stdio())
                 .stdout(output.stdio())
                 .stderr(output.stdio())
                 .spawn();
             let mut child = Started(child.map_err(|e| format!("{program}: {e}"))?);
             let target = of_command(&mut child.0, stop)?;
+            check(&target.emulator, on)?;
             let child = Some(child);
             Ok(Found { child, target })
         }
         (None, Some(name)) => {
-            let target = doctor::target(name)?;
+            let target = doctor::target(name, |emulator| check(emulator, on))?;
             let child = None;
             Ok(Found { child, target })
         }
@@ -246,7 +308,8 @@ impl Started {
 /// Runs the command.
 pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     let stop = interrupted()?;
-    let Found { child, target } = find(args.target.as_deref(), &args.command, Output::Ours, &stop)?;
+    let target = args.target.as_deref();
+    let Found { child, target } = find(target, &args.command, args.on, Output::Ours, &stop)?;
     sample(args, target, &stop, child.is_some())?;
     match child {
         Some(mut child) => child.wait(),

@@ -21,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::code::published;
 use crate::exec::exception;
 use crate::heap::Heap;
 use crate::process::order::replay::stop;
@@ -342,6 +343,7 @@ impl Scheduler {
         // SAFETY: S1: its time slice has begun.
         let home = unsafe { shared.take_home() };
         let mut p = home.expect("a process that is queued rests at home");
+        published::runs(&p);
         let (before, fcalls) = (p.reductions(), p.fcalls.get());
         let watched = sysmon::slice_begins(&p);
         totals::slice_begins(&p);
@@ -367,6 +369,7 @@ impl Scheduler {
                 Ok(()) => {
                     // `p` holds what is shared until it is dropped.
                     shared.run_state.end_last_run();
+                    published::rests();
                     p.free();
                     return used;
                 }
@@ -388,6 +391,7 @@ impl Scheduler {
             _ => None,
         };
         let place = sysprof::slice_ends(&p);
+        published::rests();
         // SAFETY: S1: its time slice ends with the next line.
         unsafe { shared.put_home(p) };
         let end = match place {

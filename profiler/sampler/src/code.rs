@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 pub use list::{Damage, Info, ListAt, find_list};
 use list::{ENTRIES_MAX, Entry, head, info, walk};
 
@@ -168,14 +170,24 @@ impl Code {
     }
 
     fn set(&mut self, parts: BTreeMap<Key, Part>) {
+        self.sort(parts.values().cloned());
+        self.parts = parts;
+    }
+
+    /// Has these parts, and no others.
+    pub(crate) fn replace(&mut self, parts: Vec<Arc<Vec<Function>>>, normal_exit: u64) {
+        self.sort(parts.into_iter());
+        self.normal_exit = Some(normal_exit);
+    }
+
+    fn sort(&mut self, parts: impl Iterator<Item = Part>) {
         self.sorted.clear();
-        for part in parts.values() {
+        for part in parts {
             let places = part.iter().zip(0..);
             self.sorted
                 .extend(places.map(|(of, at)| (of.start, part.clone(), at)));
         }
         self.sorted.sort_unstable_by_key(|(start, ..)| *start);
-        self.parts = parts;
     }
 
     /// The function that an address is in.
@@ -233,7 +245,8 @@ impl Code {
     /// How many modules there are, the emulator's own fragments included.
     #[must_use]
     pub fn modules(&self) -> usize {
-        self.parts.values().filter(|part| !part.is_empty()).count()
+        let modules = self.functions().map(|of| &*of.module);
+        modules.collect::<FxHashSet<&str>>().len()
     }
 }
 

@@ -109,6 +109,14 @@ impl Libraries {
         }
     }
 
+    /// The file whose code an address is in, if it is in one; its symbols are not read.
+    #[must_use]
+    pub fn file_at(&self, address: u64) -> Option<&str> {
+        let mut mappings = self.mappings.iter();
+        let mapping = mappings.find(|of| (of.start..of.end).contains(&address));
+        mapping.map(|of| of.path.as_str())
+    }
+
     /// What is at an address; `None` where no file is mapped.
     pub fn at(&mut self, address: u64) -> Option<Place<'_>> {
         let mapping = self.mappings.iter();

@@ -18,6 +18,10 @@ pub enum Refusal {
     Interpreter(u32),
     /// It has no list of machine code.
     NoList(u32),
+    /// It is our own machine, and publishes no machine code.
+    Unpublished(u32),
+    /// It is our own machine, of another version of Beamline.
+    Version(u32),
     /// This user may not.
     NotAllowed(u32, &'static str),
     /// Something failed.
@@ -47,6 +51,14 @@ impl fmt::Display for Refusal {
                 f,
                 "the emulator {pid} has no list of machine code: it is of flavour emu, or older than OTP 25"
             ),
+            Refusal::Unpublished(pid) => write!(
+                f,
+                "Beamline's runtime {pid} has no machine code: it has just begun, or runs with --engine interpreter, which cannot be sampled"
+            ),
+            Refusal::Version(pid) => write!(
+                f,
+                "Beamline's runtime {pid} is of another version than this beamline"
+            ),
             Refusal::NotAllowed(pid, what) => {
                 write!(f, "this user may not {what} of the emulator {pid}")
             }
@@ -75,11 +87,22 @@ impl Refusal {
     }
 }
 
+/// Whose emulator one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// OTP's.
+    Otp,
+    /// Beamline's own runtime.
+    Beamline,
+}
+
 /// An emulator that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulator {
     /// Its number as a process of the operating system.
     pub pid: u32,
+    /// Whose it is.
+    pub kind: Kind,
     /// Its program.
     pub program: PathBuf,
     /// Its command line, program first.
@@ -107,13 +130,17 @@ impl Emulator {
         let program = fs::read_link(folder.join("exe"));
         let program = program.map_err(|e| Refusal::of(pid, "see the program", e))?;
         let program = undeleted(&program);
-        if !is_emulator(&program) {
-            return Err(Refusal::NoEmulator(pid, program));
-        }
         let command = fs::read(folder.join("cmdline"));
         let command = texts(&command.map_err(|e| Refusal::of(pid, "read the command", e))?);
+        let kind = match (is_emulator(&program), command.first()) {
+            (true, _) => Kind::Otp,
+            // It is started under the name of OTP's.
+            (false, Some(name)) if is_emulator(Path::new(name)) => Kind::Beamline,
+            (false, _) => return Err(Refusal::NoEmulator(pid, program)),
+        };
         let emulator = Emulator {
             pid,
+            kind,
             name: name(pid, &command),
             program,
             command,
@@ -329,19 +356,31 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// The emulator names its threads: `erts_sched_1`, or up to OTP 25 `1_scheduler`, of which the kernel keeps 15 characters.
+    /// The emulator names its threads: `erts_sched_1`, or up to OTP 25 `1_scheduler`, of which the kernel keeps 15 characters;
+    /// our own runtime `1_scheduler`, `1_deputy`, which is that scheduler while the other is not, and `dirty_cpu_1`.
     fn of(tid: u32, name: &str) -> Thread {
-        let kinds = [
-            ("erts_sched_", "scheduler", ThreadKind::Scheduler),
-            ("erts_dcpus_", "dirty_cpu_", ThreadKind::DirtyCpu),
-            ("erts_dios_", "dirty_io_", ThreadKind::DirtyIo),
+        let first = [
+            ("erts_sched_", ThreadKind::Scheduler),
+            ("erts_dcpus_", ThreadKind::DirtyCpu),
+            ("erts_dios_", ThreadKind::DirtyIo),
+            ("dirty_cpu_", ThreadKind::DirtyCpu),
+            ("dirty_io_", ThreadKind::DirtyIo),
         ];
-        let known = kinds.iter().find_map(|(prefix, old, kind)| {
-            let number = name.strip_prefix(prefix).or_else(|| {
-                let (number, rest) = name.split_once('_')?;
-                rest.starts_with(old).then_some(number)
-            });
-            Some((*kind, number?.parse().ok()?))
+        let last = [
+            ("scheduler", ThreadKind::Scheduler),
+            ("deputy", ThreadKind::Scheduler),
+            ("dirty_cpu_", ThreadKind::DirtyCpu),
+            ("dirty_io_", ThreadKind::DirtyIo),
+        ];
+        let behind = first.iter().find_map(|(prefix, kind)| {
+            let number = name.strip_prefix(prefix)?.parse().ok()?;
+            Some((*kind, number))
+        });
+        let known = behind.or_else(|| {
+            let (number, rest) = name.split_once('_')?;
+            let number = number.parse().ok()?;
+            let mut last = last.iter();
+            last.find_map(|(name, kind)| rest.starts_with(name).then_some((*kind, number)))
         });
         let (kind, number) = known.unwrap_or((ThreadKind::Other, 0));
         Thread {
@@ -367,6 +406,9 @@ mod tests {
             ("1_scheduler", ThreadKind::Scheduler, 1),
             ("12_dirty_cpu_sc", ThreadKind::DirtyCpu, 12),
             ("3_dirty_io_sche", ThreadKind::DirtyIo, 3),
+            ("2_deputy", ThreadKind::Scheduler, 2),
+            ("dirty_cpu_3", ThreadKind::DirtyCpu, 3),
+            ("dirty_io_11", ThreadKind::DirtyIo, 11),
             ("erts_poll_0", ThreadKind::Other, 0),
             ("erts_sched_x", ThreadKind::Other, 0),
             ("beam.smp", ThreadKind::Other, 0),
@@ -387,6 +429,7 @@ mod tests {
             let words = [&["beam.smp"], own, &["--", "-P", "7"]].concat();
             let emulator = Emulator {
                 pid: 0,
+                kind: Kind::Otp,
                 program: PathBuf::new(),
                 command: words.into_iter().map(str::to_owned).collect(),
                 name: None,

@@ -60,6 +60,15 @@ impl Pid {
         })
     }
 
+    /// The pid whose numbers are together a number, as our own machine has them.
+    pub(crate) fn of_data(data: u64) -> Pid {
+        const NUMBER_BITS: u32 = 28;
+        Pid {
+            number: data & ((1 << NUMBER_BITS) - 1),
+            serial: data >> NUMBER_BITS,
+        }
+    }
+
     /// The two numbers that Erlang writes.
     #[must_use]
     pub fn numbers(self) -> (u64, u64) {

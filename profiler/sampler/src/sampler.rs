@@ -8,10 +8,12 @@ use rustc_hash::FxHashSet;
 use crate::clock::monotonic_ns;
 use crate::code::{Code, ListAt, find_list};
 use crate::elf::Libraries;
-use crate::emulator::{Emulator, Refusal, Thread, ThreadKind};
+use crate::emulator::{Emulator, Kind, Refusal, Thread, ThreadKind};
+use crate::machine::Around;
 use crate::memory::{Memory as _, ProcessMemory, mappings};
 use crate::perf::{self, Came, Event, Moment};
 use crate::process::{Pid, Processes};
+use crate::published::{Lacks, Machine};
 use crate::stack::{Does, Known, Look, Walker};
 use crate::stops::{Cost, Glance, Stops};
 
@@ -36,16 +38,91 @@ impl Threads {
     }
 }
 
+/// What an emulator tells of its code and its processes.
+enum Tables {
+    /// OTP's emulator.
+    Otp {
+        list: ListAt,
+        processes: Box<Processes>,
+        walker: Walker,
+    },
+    /// Our own runtime.
+    Beamline { machine: Box<Machine> },
+}
+
+impl Tables {
+    /// Finds those of an emulator, and its code.
+    fn of(emulator: &Emulator, memory: &ProcessMemory) -> Result<(Tables, Code), Refusal> {
+        let pid = emulator.pid;
+        let data = emulator.data()?;
+        match emulator.kind {
+            Kind::Otp => {
+                let list = find_list(memory, &data).ok_or(Refusal::NoList(pid))?;
+                let code = Code::read(memory, list);
+                let code = code.map_err(|damage| Refusal::Damaged(pid, damage))?;
+                let mut processes = Box::new(Processes::new(emulator.table_bits()));
+                processes.learn(memory, &code);
+                let walker = Walker::default();
+                let tables = Tables::Otp {
+                    list,
+                    processes,
+                    walker,
+                };
+                Ok((tables, code))
+            }
+            Kind::Beamline => {
+                let (machine, code) =
+                    Machine::find(memory, &data).map_err(|lacks| match lacks {
+                        Lacks::Code => Refusal::Unpublished(pid),
+                        Lacks::Version => Refusal::Version(pid),
+                    })?;
+                let machine = Box::new(machine);
+                Ok((Tables::Beamline { machine }, code))
+            }
+        }
+    }
+
+    /// A word of the emulator that is there as long as it is.
+    fn address(&self) -> u64 {
+        match self {
+            Tables::Otp { list, .. } => list.0,
+            Tables::Beamline { machine } => machine.at,
+        }
+    }
+
+    /// Reads code again. If that cannot be read now, what is known of it stays.
+    fn refresh(&mut self, memory: &ProcessMemory, code: &mut Code) {
+        match self {
+            Tables::Otp {
+                list, processes, ..
+            } => {
+                if code.refresh(memory, *list).is_ok() {
+                    processes.learn(memory, code);
+                }
+            }
+            Tables::Beamline { machine } => {
+                machine.refresh(memory, code);
+            }
+        }
+    }
+
+    /// Code is not read again before this has passed: our own runtime compiles all the time, and only what is new is read.
+    fn again_ns(&self) -> u64 {
+        match self {
+            Tables::Otp { .. } => AGAIN_NS,
+            Tables::Beamline { .. } => AGAIN_NS / 20,
+        }
+    }
+}
+
 /// An emulator whose code is known.
 pub struct Target {
     /// The emulator.
     pub emulator: Emulator,
     memory: ProcessMemory,
-    list: ListAt,
+    tables: Tables,
     code: Code,
-    processes: Processes,
     libraries: Libraries,
-    walker: Walker,
     /// The code was read last at this time, and after how many samples that knew an address not.
     read_ns: u64,
     /// The process has started another program.
@@ -67,23 +144,17 @@ impl Target {
         let pid = emulator.pid;
         let memory = ProcessMemory::open(pid);
         let memory = memory.map_err(|e| Refusal::of(pid, "read the memory", e))?;
-        let data = emulator.data()?;
-        let list = find_list(&memory, &data).ok_or(Refusal::NoList(pid))?;
-        let code = Code::read(&memory, list).map_err(|damage| Refusal::Damaged(pid, damage))?;
+        let (tables, code) = Tables::of(&emulator, &memory)?;
         let maps = mappings(pid).map_err(|e| Refusal::of(pid, "see the memory", e))?;
-        let mut processes = Processes::new(emulator.table_bits());
-        processes.learn(&memory, &code);
         Ok(Target {
             libraries: Libraries::of(maps, PathBuf::from(format!("/proc/{pid}/root"))),
             emulator,
             memory,
-            list,
+            wait_ns: tables.again_ns(),
+            tables,
             code,
-            processes,
-            walker: Walker::default(),
             read_ns: 0,
             is_gone: false,
-            wait_ns: AGAIN_NS,
         })
     }
 
@@ -96,13 +167,21 @@ impl Target {
     /// How many atoms are known by their text.
     #[must_use]
     pub fn atoms(&self) -> usize {
-        self.processes.atoms()
+        match &self.tables {
+            Tables::Otp { processes, .. } => processes.atoms(),
+            Tables::Beamline { machine } => machine.atoms(),
+        }
     }
 
     fn look(&mut self, thread: &Thread, moment: &Moment) -> Look {
         let ip = moment.registers.ip;
-        if self.code.at(ip).is_none() && self.libraries.at(ip).is_none() {
-            self.read_again(moment.time_ns, AGAIN_NS);
+        let again_ns = self.tables.again_ns();
+        let has_lost = match &self.tables {
+            Tables::Beamline { machine } => machine.has_lost(&self.memory),
+            Tables::Otp { .. } => false,
+        };
+        if has_lost || self.code.at(ip).is_none() && self.libraries.file_at(ip).is_none() {
+            self.read_again(moment.time_ns, again_ns);
         }
         let look = self.walk(thread, moment);
         // C code that was called by code that has been loaded since.
@@ -113,7 +192,7 @@ impl Target {
         // Or a process has changed its stack while that was read, which reading code again does not help.
         self.wait_ns = match self.code.take_missed() {
             true => (2 * self.wait_ns).min(WAIT_MAX_NS),
-            false => AGAIN_NS,
+            false => again_ns,
         };
         again
     }
@@ -121,20 +200,38 @@ impl Target {
     /// Asks whether the process still is this emulator. Where it has started another program, events and threads stay, and the
     /// memory that was opened is gone.
     fn is_there(&mut self) -> bool {
-        self.is_gone = self.is_gone || self.memory.words::<1>(self.list.0).is_none();
+        self.is_gone = self.is_gone || self.memory.words::<1>(self.tables.address()).is_none();
         !self.is_gone
     }
 
     /// What a moment shows, with the code as it is known.
     fn walk(&mut self, thread: &Thread, moment: &Moment) -> Look {
-        let is_dirty = !matches!(thread.kind, ThreadKind::Scheduler);
-        let mut known = Known {
-            memory: &self.memory,
-            code: &self.code,
-            processes: &mut self.processes,
-            libraries: &mut self.libraries,
-        };
-        self.walker.look(&mut known, thread.tid, is_dirty, moment)
+        let (memory, code, libraries) = (&self.memory, &self.code, &mut self.libraries);
+        match &mut self.tables {
+            Tables::Otp {
+                processes, walker, ..
+            } => {
+                let is_dirty = !matches!(thread.kind, ThreadKind::Scheduler);
+                let mut known = Known {
+                    memory,
+                    code,
+                    processes,
+                    libraries,
+                };
+                walker.look(&mut known, thread.tid, is_dirty, moment)
+            }
+            Tables::Beamline { machine } => {
+                let program = &self.emulator.program.to_string_lossy();
+                let mut around = Around {
+                    memory,
+                    code,
+                    machine,
+                    libraries,
+                    program,
+                };
+                around.look(thread, moment)
+            }
+        }
     }
 
     /// Reads code again, if that was not done within `wait_ns` before; whether it was read.
@@ -143,10 +240,7 @@ impl Target {
             return false;
         }
         self.read_ns = time_ns;
-        // If the list cannot be read now, what is known of it stays.
-        if self.code.refresh(&self.memory, self.list).is_ok() {
-            self.processes.learn(&self.memory, &self.code);
-        }
+        self.tables.refresh(&self.memory, &mut self.code);
         let pid = self.emulator.pid;
         if let Ok(maps) = mappings(pid) {
             self.libraries = Libraries::of(maps, PathBuf::from(format!("/proc/{pid}/root")));
@@ -155,15 +249,30 @@ impl Target {
     }
 
     /// The facts about the process of a look.
-    fn named(&self, look: &Look) -> Option<Named> {
-        let of = look.process?;
-        let initial = self.processes.function(of.initial);
+    fn named(&mut self, look: &Look) -> Option<Named> {
+        let seen = look.process?;
+        let memory = &self.memory;
+        let (registered, initial) = match &mut self.tables {
+            Tables::Otp { processes, .. } => {
+                let of = processes.at(memory, seen.at);
+                let of = of.filter(|of| of.pid == seen.pid)?;
+                (
+                    processes.registered(memory, &of),
+                    processes.function(of.initial),
+                )
+            }
+            Tables::Beamline { machine } => {
+                let of = machine.process(memory, seen.at);
+                let of = of.filter(|of| of.pid == seen.pid)?;
+                (
+                    machine.registered(memory, &of),
+                    machine.initial(memory, seen.at),
+                )
+            }
+        };
         Some(Named {
-            pid: of.pid,
-            registered: self
-                .processes
-                .registered(&self.memory, &of)
-                .map(|name| name.to_string()),
+            pid: seen.pid,
+            registered: registered.map(|name| name.to_string()),
             initial: initial
                 .map(|(module, name, arity)| (module.to_string(), name.to_string(), arity)),
         })

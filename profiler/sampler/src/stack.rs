@@ -55,11 +55,29 @@ pub enum Does {
     Runtime,
 }
 
+/// A process that was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its pid.
+    pub pid: Pid,
+    /// Where its structure was.
+    pub at: u64,
+}
+
+impl Seen {
+    fn of(structure: &Structure) -> Seen {
+        Seen {
+            pid: structure.pid,
+            at: structure.at,
+        }
+    }
+}
+
 /// What was seen of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The process it ran for.
-    pub process: Option<Structure>,
+    pub process: Option<Seen>,
     /// What it did.
     pub does: Does,
     /// The frames, the newest first.
@@ -68,7 +86,7 @@ pub struct Look {
 
 impl Look {
     /// The runtime does something for itself, which is all that is known.
-    fn of_runtime(does: Frame) -> Look {
+    pub(crate) fn of_runtime(does: Frame) -> Look {
         Look {
             process: None,
             does: Does::Runtime,
@@ -167,7 +185,7 @@ pub struct Known<'k, M> {
     pub libraries: &'k mut Libraries,
 }
 
-fn frame(function: &Function, address: u64) -> Option<Frame> {
+pub(crate) fn frame(function: &Function, address: u64) -> Option<Frame> {
     Some(Frame::Erlang {
         module: function.module.clone(),
         name: function.name.clone(),
@@ -178,7 +196,7 @@ fn frame(function: &Function, address: u64) -> Option<Frame> {
 }
 
 /// The function of the words of a stack that are return addresses; whether the oldest one was reached.
-fn frames_of(code: &Code, words: &[u64], frames: &mut Vec<Frame>) -> bool {
+pub(crate) fn frames_of(code: &Code, words: &[u64], frames: &mut Vec<Frame>) -> bool {
     let mut last = 0;
     for word in words
         .iter()
@@ -198,7 +216,7 @@ fn frames_of(code: &Code, words: &[u64], frames: &mut Vec<Frame>) -> bool {
     false
 }
 
-fn native((module, name, arity): (Arc<str>, Arc<str>, u8)) -> Frame {
+pub(crate) fn native((module, name, arity): (Arc<str>, Arc<str>, u8)) -> Frame {
     Frame::Erlang {
         module,
         name,
@@ -208,7 +226,7 @@ fn native((module, name, arity): (Arc<str>, Arc<str>, u8)) -> Frame {
     }
 }
 
-fn outside(library: &str, name: &str) -> Frame {
+pub(crate) fn outside(library: &str, name: &str) -> Frame {
     Frame::Outside {
         library: library.into(),
         name: name.into(),
@@ -221,7 +239,7 @@ fn short(name: &str) -> &str {
 }
 
 /// The library of what the emulator does without a symbol.
-const RUNTIME: &str = "runtime";
+pub(crate) const RUNTIME: &str = "runtime";
 
 impl Walker {
     /// How many moments were at an address that nothing is known of.
@@ -280,7 +298,7 @@ impl Walker {
 }
 
 /// The frame of a C function, if it has a symbol; of code in a library, the library.
-fn leaf(libraries: &mut Libraries, ip: u64) -> Option<Frame> {
+pub(crate) fn leaf(libraries: &mut Libraries, ip: u64) -> Option<Frame> {
     let place = libraries.at(ip)?;
     place
         .function
@@ -314,7 +332,7 @@ fn in_code<M: Memory>(known: &mut Known<'_, M>, function: &Function, moment: &Mo
         frames.push(Frame::Cut);
     }
     Look {
-        process,
+        process: process.as_ref().map(Seen::of),
         does: Does::Erlang,
         frames,
     }
@@ -368,14 +386,14 @@ fn called<M: Memory>(
         false => Does::Native,
     };
     Look {
-        process,
+        process: process.as_ref().map(Seen::of),
         does,
         frames,
     }
 }
 
 /// The frame that a return address leads to.
-fn frame_of_caller(code: &Code, back: u64) -> Option<Frame> {
+pub(crate) fn frame_of_caller(code: &Code, back: u64) -> Option<Frame> {
     code.caller(back).and_then(|of| frame(of, back - 1))
 }
 
@@ -492,7 +510,7 @@ fn without_code<M: Memory>(known: &mut Known<'_, M>, moment: &Moment, leaf: Opti
     }
     own_stack(known, process, None, &mut frames);
     Look {
-        process,
+        process: process.as_ref().map(Seen::of),
         does,
         frames,
     }

@@ -23,7 +23,7 @@ use ratatui::{DefaultTerminal, Frame};
 use serde::Serialize;
 
 use crate::report;
-use crate::sample::{self, Found, Looking, Output};
+use crate::sample::{self, Found, Looking, On, Output};
 use crate::units::span;
 use model::{Model, View};
 use screen::{COLUMNS, Line, LineLook, Screen, Table};
@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// The number of the emulator's process, or the name of its node or release.
     #[arg(value_name = "PID|NAME", required_unless_present = "command")]
     target: Option<String>,
+    /// Run the command on this [default: otp], or refuse a process that runs on another one.
+    #[arg(long, value_enum)]
+    on: Option<On>,
     #[command(flatten)]
     looking: Looking,
     /// Show the samples that are not older than this.
@@ -56,8 +59,8 @@ pub(crate) struct Arguments {
     /// With --once, sample for this long.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "2s", requires = "once")]
     duration: Duration,
-    /// Start this command on the `erl` that it would have without Beamline, without its input and output, and watch the first
-    /// emulator that it starts. It ends with the view.
+    /// Start this command on the `erl` that it would have without Beamline, or on Beamline's runtime, without its input and
+    /// output, and watch the first emulator that it starts. It ends with the view.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "target")]
     command: Vec<String>,
 }
@@ -110,7 +113,8 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
     }
     let stop = sample::interrupted()?;
     let target = args.target.as_deref();
-    let Found { child, target } = sample::find(target, &args.command, Output::Closed, &stop)?;
+    let Found { child, target } =
+        sample::find(target, &args.command, args.on, Output::Closed, &stop)?;
     let mut sampler = args.looking.start(target)?;
     let watched = Watched::of(&sampler);
     let window = match args.once {

@@ -13,6 +13,7 @@ pub(crate) mod native;
 pub(crate) mod nif;
 pub(crate) mod op;
 pub(crate) mod operand;
+pub(crate) mod published;
 pub(crate) mod record;
 pub(crate) mod stubs;
 

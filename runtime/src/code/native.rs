@@ -21,7 +21,9 @@ use std::thread::LocalKey;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::bif::Bif;
 use super::op::Op;
+use super::published::Listed;
 use super::stubs;
 use crate::sys::code_memory::CodeMemory;
 use crate::term::CodeAddress;
@@ -41,6 +43,8 @@ pub(crate) struct Common {
     pub(crate) traced_entry: u64,
     /// Where a function is called whose body is a NIF. `rax` holds the function's entry.
     pub(crate) nif_entry: u64,
+    /// Where a process goes on whose `pc` is the entry of a BIF or a NIF.
+    pub(crate) resume: u64,
     /// Leaves compiled code.
     pub(crate) leave: u64,
     /// Stands in place of return addresses: 8 bytes for each of [`stubs::RETURNS`].
@@ -59,6 +63,8 @@ pub(crate) struct Block {
     places: Box<[(u32, u32)]>,
     /// For each return address, ascending: its offset in bytes, and that of the instruction in words.
     returns: Box<[(u32, u32)]>,
+    /// Others see it until it goes.
+    _listed: Listed,
 }
 
 /// What is known of a function that has just been compiled.
@@ -76,6 +82,8 @@ pub(crate) struct Compiled {
     /// Code that stands behind the rest, ascending in bytes: the offset in words of its instruction, and its own in
     /// bytes.
     pub(crate) cold: Vec<(u32, u32)>,
+    /// Calls of BIFs, ascending in bytes: where they return to, and what they call.
+    pub(crate) calls: Vec<(u32, &'static Bif)>,
 }
 
 #[derive(Default)]
@@ -283,8 +291,9 @@ impl Engine {
     }
 }
 
-/// Puts a function's code where it runs; gives the address. `None` where there is no room left.
-pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
+/// Puts a function's code where it runs, and has `list` list it there for others; gives the address. `None` where there is no
+/// room left.
+pub(crate) fn add(compiled: &Compiled, list: impl FnOnce(u64) -> Listed) -> Option<u64> {
     let engine = ENGINE.get()?;
     let bytes = compiled.bytes.len().next_multiple_of(ALIGNMENT);
     let mut arena = engine.arena.lock();
@@ -301,6 +310,7 @@ pub(crate) fn add(compiled: &Compiled) -> Option<u64> {
         way_by_entry: compiled.way_by_entry,
         places: compiled.places.as_slice().into(),
         returns: compiled.returns.as_slice().into(),
+        _listed: list(start),
     });
     let mut blocks = engine.blocks.write();
     blocks.by_native.insert(start, block.clone());

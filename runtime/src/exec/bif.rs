@@ -6,6 +6,7 @@ use super::guard::mfa_of;
 use super::raise::raise;
 use super::{call, dirty};
 use crate::code::bif::{Bif, Call};
+use crate::code::native;
 use crate::code::stubs::for_each_return;
 use crate::process::{Control, Exception, Exiting, Leave, Next, Outcome, Process, Saved, order};
 use crate::term::{CodeAddress, RawTerm, Term};
@@ -97,6 +98,11 @@ fn call_plain(
                 (Ok(BifEnd::Return), 1)
             }
             Err(Leave::Control(control)) => {
+                if let Control::Dirty(_) = control {
+                    p.away_in.set(std::ptr::from_ref(row) as u64);
+                    p.away_from
+                        .set(caller.and_then(native::native).unwrap_or(0));
+                }
                 if matches!(control, Control::Wait | Control::Dirty(_)) && order::is_asked() {
                     // It is made again, and charged for then. Whether it waits is chance, and so is how often it leaves.
                     p.fcalls.set(reds);

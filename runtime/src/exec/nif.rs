@@ -225,6 +225,7 @@ fn call_in_stages(p: &mut Process, at: CodeAddress, ended: Option<(Env, RawTerm)
         };
         let raised = match ended {
             Ended::OnDirty(to) => {
+                p.away_in.set(0);
                 return BifEnd::Again(Outcome::Dirty(long(to)));
             }
             Ended::Rests(next @ Resting::Next { .. }) => {

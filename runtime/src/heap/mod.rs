@@ -661,6 +661,10 @@ impl Heap {
     pub(crate) const COLLECTED_WORDS: usize = offset_of!(Heap, collected_words);
     pub(crate) const FRAGMENT_WORDS: usize = offset_of!(Heap, fragment_words);
     pub(crate) const UNCLAIMED_WORDS: usize = offset_of!(Heap, unclaimed_words);
+    /// Offset of the first word of its block.
+    pub(crate) const START: usize = offset_of!(Heap, block) + offset_of!(Block, start);
+    /// Offset of the number of words of its block.
+    pub(crate) const WORDS: usize = offset_of!(Heap, block) + offset_of!(Block, words);
     /// Offset of the function whose calls compiled code counts.
     pub(crate) const RUNS_ON: usize = offset_of!(Heap, runs_on);
     /// Offset of the words that binaries count as.

@@ -18,6 +18,7 @@ use super::{bits, maps, records};
 use crate::code::native;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::Instruction;
+use crate::code::published::{Thread, own_thread};
 use crate::code::stubs;
 use crate::exec::bif::{BifEnd, call_bif};
 use crate::exec::nif::{self, Env};
@@ -38,11 +39,16 @@ pub(crate) struct Slice {
     compile: fn(CodeAddress) -> u64,
     /// Where the thread says what native code it runs.
     running: *const AtomicPtr<crash::Native>,
+    /// What others see of the thread.
+    thread: &'static Thread,
 }
 
 impl Slice {
     /// Offset of where that is said, in bytes.
     pub(crate) const RUNNING: usize = offset_of!(Slice, running);
+
+    /// Offset of what others see of the thread, in bytes.
+    pub(crate) const THREAD: usize = offset_of!(Slice, thread);
 
     /// Offset of the float registers, in bytes.
     pub(crate) const FLOATS: usize = offset_of!(Slice, floats);
@@ -58,6 +64,7 @@ impl Slice {
             counts: trace::count::offset(),
             compile,
             running: crash::running(),
+            thread: own_thread(),
         }
     }
 
@@ -393,6 +400,19 @@ pub(crate) unsafe extern "C" fn returned(
     unsafe { go(p, native::specific(to), slice) }
 }
 
+/// `p`, swapped out, goes on in the native function that has this entry.
+///
+/// # Safety
+/// P3: it has stopped there.
+pub(crate) unsafe extern "C" fn go_on_in(
+    p: &mut Process,
+    entry: CodeAddress,
+    slice: &mut Slice,
+) -> u64 {
+    // SAFETY: by contract.
+    unsafe { go(p, entry, slice) }
+}
+
 /// The call of the function with this entry has used up the time slice of `p`, swapped out.
 ///
 /// # Safety
@@ -439,6 +459,12 @@ pub(crate) unsafe fn resume(p: &mut Process, slice: &mut Slice) -> u64 {
         return known.native;
     }
     let epoch = native::epoch();
+    // SAFETY: by contract.
+    let word = unsafe { *pc.code() } as u16;
+    if word == Op::BifEntry as u16 || word == Op::NifEntry as u16 {
+        // Others see by the thread's frame what is called.
+        return native::common().resume;
+    }
     // SAFETY: by contract.
     let native = unsafe { go(p, pc, slice) };
     if native::native(pc) == Some(native) {

@@ -12,9 +12,10 @@ use super::known::{Effect, Forgets, Known};
 use super::stubs::{Assembler, COLLECT, YIELD_AT_ENTRY, YIELD_AT_RETURN};
 use super::templates::floats::{self, Floats};
 use super::templates::{self, effects, keeps};
-use super::{listing, perf};
+use super::{listing, perf, published};
+use crate::code::bif::Bif;
 use crate::code::native::{self, BEGINNING, Compiled, PROLOGUE_BYTES};
-use crate::code::op::{Op, entry as head};
+use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::{Instruction, Reg};
 use crate::hash::HashMap;
 use crate::heap::{Heap, RESERVED_WORDS};
@@ -56,7 +57,9 @@ pub(crate) fn compile_now(module: &Module, function: Atom, arity: u8) {
 /// Compiles the function with this entry, for the processes to run.
 fn compile_function(module: &Module, entry: u32) {
     let compiled = function(module, entry);
-    let start = native::add(&compiled);
+    let start = native::add(&compiled, |start| {
+        published::function(module, entry, &compiled, start)
+    });
     let start = start.expect("256 MB are enough for compiled code");
     perf::function(module, entry, &compiled, start);
     listing::function(module, entry, &compiled);
@@ -162,6 +165,7 @@ pub(super) struct Compiler<'m> {
     pub(super) places: Vec<(u32, u32)>,
     starts: Vec<(u32, u32)>,
     returns: Vec<(u32, u32)>,
+    calls: Vec<(u32, &'static Bif)>,
 }
 
 impl<'m> Compiler<'m> {
@@ -195,6 +199,7 @@ impl<'m> Compiler<'m> {
             places: Vec::new(),
             starts: Vec::new(),
             returns: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -401,6 +406,14 @@ impl<'m> Compiler<'m> {
     fn call_helper(&mut self, pc: CodeAddress, op: Op) {
         let table = 8 * op as i32;
         dynasm!(self.a; .arch x64; mov rsi, QWORD pc.word() as i64; call QWORD [r12 + table]);
+        if let Some(bif) = called_bif(pc, op) {
+            self.returns_from(bif);
+        }
+    }
+
+    /// A call of this BIF has just been put here.
+    pub(super) fn returns_from(&mut self, bif: &'static Bif) {
+        self.calls.push((self.here(), bif));
     }
 
     /// Calls a stub that returns.
@@ -580,6 +593,25 @@ impl<'m> Compiler<'m> {
             way_by_entry: self.way_by_entry,
             returns: self.returns,
             cold: behind,
+            calls: self.calls,
+        }
+    }
+}
+
+/// The BIF that the instruction at `pc` calls, if it is such an instruction.
+fn called_bif(pc: CodeAddress, op: Op) -> Option<&'static Bif> {
+    // SAFETY: I1: an instruction of this kind is there.
+    unsafe {
+        let word = word_at(pc);
+        match op {
+            Op::CallBif => Some(read::CallBif::at(pc, word).bif()),
+            Op::CallHbif => Some(read::CallHbif::at(pc, word).bif()),
+            Op::Send => Some(read::Send::at(pc, word).bif()),
+            Op::Bif0 => Some(read::Bif0::at(pc, word).bif()),
+            Op::Bif1 => Some(read::Bif1::at(pc, word).bif()),
+            Op::Bif2 => Some(read::Bif2::at(pc, word).bif()),
+            Op::Bif3 => Some(read::Bif3::at(pc, word).bif()),
+            _ => None,
         }
     }
 }

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `rsp` | the process's stack top |
 //! | `rbx` | the x registers |
-//! | `rbp` | the thread's own stack, with words above: the [`Slice`], a helper's way back, and what a template keeps |
+//! | `rbp` | the thread's own stack, with words above: the [`Slice`], a helper's way back, what a template keeps, and the process |
 //! | `r12` | the table of helpers' stubs ([`stubs::Table`]) |
 //! | `r13` | the process |
 //! | `r14` | reductions left |
@@ -44,6 +44,7 @@ mod listing;
 mod metered;
 mod nif;
 pub(crate) mod perf;
+mod published;
 mod stubs;
 mod templates;
 

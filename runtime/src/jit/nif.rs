@@ -15,8 +15,8 @@ use crate::process::offset::{
 };
 use crate::term::RawTerm;
 
-/// Bytes of an environment on the stack.
-const ENVIRONMENT: i32 = (layout::BYTES + 15) & !15;
+/// Bytes of a word that says that a NIF is called, and of an environment, on the stack.
+const ENVIRONMENT: i32 = (8 + layout::BYTES + 15) & !15;
 
 /// The call of a NIF whose function's entry is in `rax`. It returns as any function does, or goes elsewhere. Nothing rests
 /// in the process: a call goes on through the entry's own arm.
@@ -24,11 +24,12 @@ pub(super) fn emit_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOff
     let (generic, ends) = (a.new_dynamic_label(), a.new_dynamic_label());
     let elsewhere = a.new_dynamic_label();
     let entry = a.offset();
-    dynasm!(a; .arch x64; dec r14; jle =>yields);
+    let calls = a.new_dynamic_label();
+    dynasm!(a; .arch x64; dec r14; jle =>yields; =>calls);
     if !Heap::is_zealous() && !NIF_CHECKS {
-        emit_plain(a, generic, ends);
+        emit_plain(a, calls, generic, ends);
     }
-    dynasm!(a; .arch x64; =>generic; mov rsi, rax);
+    dynasm!(a; .arch x64; =>generic; mov rsi, rax; mov [rbp + slot::KEPT[0]], rax);
     swap_out(a);
     call(a, helpers::call_nif as *const () as u64);
     dynasm!(a; .arch x64; =>ends);
@@ -45,9 +46,10 @@ pub(super) fn emit_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOff
     entry
 }
 
-/// A plain call; what is none goes to `generic`. One that has more to do at its end than to return a term gets to `ends`
+/// A plain call. The word below the thread's frame is `calls`, as if it were a return address: who looks from outside sees by
+/// it what is called (`beamline_settings::published`). What is none goes to `generic`. One that has more to do at its end than to return a term gets to `ends`
 /// with the answer of [`helpers::end_nif`].
-fn emit_plain(a: &mut Assembler, generic: DynamicLabel, ends: DynamicLabel) {
+fn emit_plain(a: &mut Assembler, calls: DynamicLabel, generic: DynamicLabel, ends: DynamicLabel) {
     let slow = a.new_dynamic_label();
     dynasm!(a
         ; .arch x64
@@ -62,7 +64,9 @@ fn emit_plain(a: &mut Assembler, generic: DynamicLabel, ends: DynamicLabel) {
         ; .arch x64
         ; mov [rbp + slot::KEPT[0]], rax
         ; mov QWORD [r13 + RESUMED_CALL], 0
-        ; sub rsp, ENVIRONMENT
+        ; lea rdx, [=>calls]
+        ; push rdx
+        ; sub rsp, ENVIRONMENT - 8
         ; mov rdx, [rcx + Nif::LIBRARY as i32]
         ; mov [rsp + layout::LIBRARY], rdx
         ; lea rdx, [r13 + HEAP]

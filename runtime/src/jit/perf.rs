@@ -160,7 +160,11 @@ pub(super) fn stub(named: &str, address: u64, bytes: &[u8]) {
 }
 
 /// Where the lines of a function begin, ascending.
-fn lines<'m>(module: &'m Module, entry: u32, compiled: &Compiled) -> Vec<(u32, &'m str, u32)> {
+pub(super) fn lines<'m>(
+    module: &'m Module,
+    entry: u32,
+    compiled: &Compiled,
+) -> Vec<(u32, &'m str, u32)> {
     let first = entry - head::WORDS as u32;
     let prologue = (head::WORDS as u32, 0);
     let all = compiled.starts.iter().chain(&compiled.cold);

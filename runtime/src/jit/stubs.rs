@@ -1,19 +1,21 @@
 //! Machine code that belongs to no function: the ways into compiled code, out of it, and to Rust.
 
 use std::io;
+use std::mem::offset_of;
 use std::sync::OnceLock;
 
+use beamline_settings::published::{Kind, Thread};
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
 use super::templates::keeps::ARGUMENTS;
-use super::{bits, metered, nif, perf};
+use super::{bits, metered, nif, perf, published};
 use crate::code::native::{BYTES, Common, RETURN_BYTES, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
 use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
 use crate::process::Process;
-use crate::process::offset::{FCALLS, HTOP, STOP};
+use crate::process::offset::{FCALLS, HTOP, PC, STOP};
 use crate::sys::code_memory::CodeMemory;
 use crate::trace::frame::layout;
 
@@ -27,7 +29,14 @@ pub(super) mod slot {
     pub(in crate::jit) const BACK: i32 = 8;
     /// What a template keeps while it calls.
     pub(in crate::jit) const KEPT: [i32; 3] = [16, 24, 32];
+    /// The process, while compiled code or what it has called runs; 0 afterwards. For others to see.
+    pub(in crate::jit) const PROCESS: i32 = 40;
+    /// Bytes of them: with the registers that are pushed, a multiple of 16 behind the return address.
+    pub(in crate::jit) const BYTES: i32 = 56;
 }
+
+/// Where others find the frame of a thread, in its record.
+const FRAME: i32 = offset_of!(Thread<u64>, frame) as i32;
 
 /// Names of stubs in the table that are of no instruction, in order.
 const OTHERS: [&str; 8] = [
@@ -86,6 +95,7 @@ pub(super) unsafe fn enter(p: &mut Process, to: u64, slice: &mut Slice) {
 struct Offsets {
     enter: AssemblyOffset,
     leave: AssemblyOffset,
+    resume: AssemblyOffset,
     generic_entry: AssemblyOffset,
     traced_entry: AssemblyOffset,
     nif_entry: AssemblyOffset,
@@ -100,6 +110,7 @@ impl Offsets {
         let others = [
             (&self.enter, "enter"),
             (&self.leave, "leave"),
+            (&self.resume, "resume"),
             (&self.generic_entry, "generic_entry"),
             (&self.traced_entry, "traced_entry"),
             (&self.nif_entry, "nif_entry"),
@@ -111,13 +122,25 @@ impl Offsets {
         all
     }
 
-    /// Names them for `perf`: `code` has them, and runs at `base`.
-    fn tell_perf(&self, base: u64, code: &[u8]) {
+    /// Names them for `perf` and others: `code` has them, and runs at `base`.
+    fn tell(&self, base: u64, code: &[u8]) {
         let named = self.named();
         let ends = named.iter().skip(1).map(|&(offset, _)| offset);
         for (&(from, name), to) in named.iter().zip(ends.chain([code.len()])) {
-            perf::stub(name, base + from as u64, &code[from..to]);
+            let (start, bytes) = (base + from as u64, &code[from..to]);
+            perf::stub(name, start, bytes);
+            published::fragment(name, kind(name), start, bytes.len());
         }
+    }
+}
+
+/// What others see a stub as: who calls one of the table is in the slot of helpers' ways back, if nothing else is said.
+fn kind(name: &str) -> Kind {
+    match name {
+        "enter" | "leave" | "yield_at_entry" | "yield_at_return" => Kind::Schedules,
+        "resume" | "generic_entry" | "traced_entry" | "nif_entry" | "returns" => Kind::Entered,
+        "collect" => Kind::Collects,
+        _ => Kind::Called,
     }
 }
 
@@ -147,6 +170,7 @@ pub(super) fn start(for_map: bool) -> io::Result<()> {
             generic_entry: at(offsets.generic_entry),
             traced_entry: at(offsets.traced_entry),
             nif_entry: at(offsets.nif_entry),
+            resume: at(offsets.resume),
             leave: at(offsets.leave),
             returns: at(offsets.returns),
         }
@@ -158,7 +182,8 @@ pub(super) fn start(for_map: bool) -> io::Result<()> {
         enter: unsafe { std::mem::transmute::<u64, Enter>(enter) },
     };
     let _ = STUBS.set(stubs);
-    offsets.tell_perf(base, &code);
+    offsets.tell(base, &code);
+    published::start(base);
     Ok(())
 }
 
@@ -227,7 +252,8 @@ fn emit(a: &mut Assembler) -> Offsets {
         ; .arch x64
         ; =>leave_label
         ; mov rsp, rbp
-        ; add rsp, 40
+        ; mov QWORD [rbp + slot::PROCESS], 0
+        ; add rsp, slot::BYTES
         ; pop r15
         ; pop r14
         ; pop r13
@@ -236,6 +262,7 @@ fn emit(a: &mut Assembler) -> Offsets {
         ; pop rbx
         ; ret
     );
+    let resume = emit_resume(a);
     let generic_label = a.new_dynamic_label();
     let (yield_label, generic_entry) = emit_generic_entry(a, generic_label);
     let traced = metered::Labels {
@@ -268,6 +295,7 @@ fn emit(a: &mut Assembler) -> Offsets {
     Offsets {
         enter,
         leave,
+        resume,
         generic_entry,
         traced_entry,
         nif_entry,
@@ -286,8 +314,11 @@ fn emit_enter(a: &mut Assembler) -> AssemblyOffset {
         ; push r13
         ; push r14
         ; push r15
-        ; sub rsp, 40
+        ; sub rsp, slot::BYTES
         ; mov rbp, rsp
+        ; mov rax, [rdi + Slice::THREAD as i32]
+        ; mov [rax + FRAME], rbp
+        ; mov [rbp + slot::PROCESS], rsi
         ; mov [rbp + slot::SLICE], rdi
         ; mov r13, rsi
         ; mov rbx, rcx
@@ -300,11 +331,19 @@ fn emit_enter(a: &mut Assembler) -> AssemblyOffset {
     enter
 }
 
+/// Goes on in a native function, whose entry is the process's `pc`.
+fn emit_resume(a: &mut Assembler) -> AssemblyOffset {
+    let resume = a.offset();
+    dynasm!(a; .arch x64; mov rsi, [r13 + PC]; mov [rbp + slot::KEPT[0]], rsi);
+    go(a, address(helpers::go_on_in));
+    resume
+}
+
 /// The call of a function whose entry is in `rax`, as the interpreter does it.
 fn emit_generic_entry(a: &mut Assembler, label: DynamicLabel) -> (DynamicLabel, AssemblyOffset) {
     let yields = a.new_dynamic_label();
     let generic_entry = a.offset();
-    dynasm!(a; .arch x64; =>label; dec r14; jle =>yields; mov rsi, rax);
+    dynasm!(a; .arch x64; =>label; dec r14; jle =>yields; mov rsi, rax; mov [rbp + slot::KEPT[0]], rax);
     go(a, address(helpers::enter));
     (yields, generic_entry)
 }

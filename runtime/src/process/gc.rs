@@ -1,5 +1,7 @@
 //! Collects a process's heap: its roots, its limit, its cost.
 
+use std::sync::atomic::Ordering;
+
 use parking_lot::RwLock;
 
 use super::event::{Collection, Event};
@@ -155,7 +157,11 @@ impl Process {
             work: psd.and_then(|psd| psd.work.as_mut()),
         };
         let _collects = msacc::within(State::Gc);
-        f(&mut self.heap, &mut roots)
+        let collects = &self.collects;
+        collects.store(1, Ordering::Relaxed);
+        let done = f(&mut self.heap, &mut roots);
+        collects.store(0, Ordering::Relaxed);
+        done
     }
 
     /// Has copies of the literals under release, if it holds any. No x register is live.

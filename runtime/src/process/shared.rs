@@ -10,6 +10,7 @@
 use std::cell::UnsafeCell;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
@@ -104,6 +105,13 @@ impl fmt::Debug for ProcShared {
 }
 
 impl ProcShared {
+    /// Offset of its pid, in bytes.
+    pub(crate) const PID: usize = offset_of!(ProcShared, pid);
+    /// Offset of the name that it is registered as, in bytes.
+    pub(crate) const NAME: usize = offset_of!(ProcShared, name);
+    /// Offset of where it rests while it does not run, in bytes.
+    pub(crate) const HOME: usize = offset_of!(ProcShared, home);
+
     /// From now on it gives up what it owns.
     pub(super) fn begins_to_give_up(&self) {
         self.gives_up.store(true, Ordering::SeqCst);

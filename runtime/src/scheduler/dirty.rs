@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::code::published;
 use crate::exec;
 use crate::process::dirty::DirtyCall;
 use crate::process::dirty_queues::queue_of;
@@ -60,7 +61,9 @@ pub(super) unsafe fn make(call: &DirtyCall, x: *mut RawTerm) -> Option<Box<Proce
     if let Some((_, number)) = exec::dirty::scheduler() {
         msacc::take_up(number - 1, State::Emulator);
     }
+    published::runs(&stand_in);
     exec::dirty::run(&stand_in);
+    published::rests();
     msacc::put_down();
     trace::events::dirty_out(&stand_in);
     stand_in.forget_registers();

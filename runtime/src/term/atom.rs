@@ -7,6 +7,7 @@
 use crate::hash::HashMap;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::mem::offset_of;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -194,6 +195,30 @@ fn order_key(name: &str) -> u32 {
     let n = name.len().min(4);
     key[..n].copy_from_slice(&name.as_bytes()[..n]);
     u32::from_be_bytes(key)
+}
+
+/// Where others find the names of atoms.
+pub(crate) struct Names {
+    /// The address of addresses of rows.
+    pub(crate) rows: u64,
+    /// Atoms of a row.
+    pub(crate) in_row: usize,
+    /// Bytes of an atom.
+    pub(crate) bytes: usize,
+    /// Bytes from its beginning to its name: an address and a length.
+    pub(crate) name: usize,
+}
+
+impl Atom {
+    /// Where others find the names of atoms by their indices, as long as the program runs (A1, A2).
+    pub(crate) fn published() -> Names {
+        Names {
+            rows: table().chunks.as_ptr() as u64,
+            in_row: CHUNK,
+            bytes: size_of::<UnsafeCell<Option<Entry>>>(),
+            name: offset_of!(Entry, name),
+        }
+    }
 }
 
 /// Sets the most atoms there may be (`+t`). Takes effect for atoms made from now on.

@@ -7,6 +7,7 @@ use super::frames::drop_frame;
 use super::keeps::ARGUMENTS;
 use super::{R8, RAX, RCX, RDX, constant, load};
 use crate::code::Export;
+use crate::code::bif::Bif;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::jit::compile::Compiler;
@@ -263,9 +264,16 @@ fn may_call(c: &mut Compiler<'_>, other: DynamicLabel) {
 }
 
 /// Calls the BIF at `pc`: what it calls returns behind it.
-fn call_bif_stub(c: &mut Compiler<'_>, pc: CodeAddress, stub: i32, i: impl Instruction) {
+fn call_bif_stub(
+    c: &mut Compiler<'_>,
+    pc: CodeAddress,
+    stub: i32,
+    bif: &'static Bif,
+    i: impl Instruction,
+) {
     dynasm!(c.a; .arch x64; mov rsi, QWORD pc.word() as i64);
     c.call_stub(stub);
+    c.returns_from(bif);
     dynasm!(c.a; .arch x64; .align 4);
     c.returns_to(i.next());
 }
@@ -274,11 +282,11 @@ pub(super) fn call_bif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallBif) 
     let other = c.cold_helper(pc, Op::CallBif, i);
     may_call(c, other);
     dynasm!(c.a; .arch x64; cmp r14, 1; jle =>other);
-    call_bif_stub(c, pc, CALL_LIGHT_BIF, i);
+    call_bif_stub(c, pc, CALL_LIGHT_BIF, i.bif(), i);
 }
 
 pub(super) fn call_hbif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallHbif) {
     let other = c.cold_helper(pc, Op::CallHbif, i);
     may_call(c, other);
-    call_bif_stub(c, pc, CALL_HEAVY_BIF, i);
+    call_bif_stub(c, pc, CALL_HEAVY_BIF, i.bif(), i);
 }
