@@ -15,7 +15,7 @@ use beamline_sampler::stops;
 use beamline_settings::chance;
 use clap::Args;
 
-use crate::report;
+use crate::{epmd, report};
 
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES:
@@ -90,12 +90,14 @@ fn emulator(text: &str) -> Result<Emulator, Refused> {
     if let Ok(pid) = text.parse() {
         return Emulator::of(pid).map_err(Refused::Emulator);
     }
-    let mut named = Emulator::named(text);
+    let all = emulators();
+    let named = all.iter().filter(|of| of.is_named(text)).cloned();
+    let mut named: Vec<Emulator> = named.collect();
     match (named.pop(), named.is_empty()) {
         (Some(only), true) => Ok(only),
         (None, _) => Err(Refused::Name(format!(
             "no emulator that this user can see is named '{text}'{}",
-            others(&Emulator::all())
+            others(&all)
         ))),
         (Some(last), false) => {
             named.push(last);
@@ -105,6 +107,22 @@ fn emulator(text: &str) -> Result<Emulator, Refused> {
             )))
         }
     }
+}
+
+/// All emulators that this user can see. A node whose command line does not name it, because it got its name later, has the
+/// name that the daemon of names knows for a port that it listens on.
+fn emulators() -> Vec<Emulator> {
+    let mut all = Emulator::all();
+    if all.iter().all(|of| of.name.is_some()) {
+        return all;
+    }
+    let nodes = epmd::nodes();
+    for of in all.iter_mut().filter(|of| of.name.is_none()) {
+        let ports = of.listening_ports();
+        let node = nodes.iter().find(|(_, port)| ports.contains(port));
+        of.name = node.map(|(name, _)| name.clone());
+    }
+    all
 }
 
 /// Why there is no emulator to look at.
@@ -191,7 +209,7 @@ fn machine(text: &mut String) -> bool {
     let events = Event::open(own, SECOND_NS);
     let events = events.map_err(|e| Refusal::of(own, How::Events.asks(), e));
     let is_possible = ways(text, events.map(drop), stops);
-    let all = Emulator::all();
+    let all = emulators();
     let _ = match all.is_empty() {
         true => writeln!(text, "no emulator of OTP runs that this user can see"),
         false => writeln!(text, "emulators{}", others(&all)),

@@ -92,7 +92,7 @@ words! {
         process_heap_words,
         /// In a process: the top of its stack when it was last saved.
         process_stop,
-        /// In a process: a word that is not 0 while it is collected.
+        /// In a process: a byte that is not 0 while it is collected.
         process_collects,
         /// In a process: indices of the module and of the function it starts in, 32 bits each.
         process_initial,
@@ -104,8 +104,10 @@ words! {
         process_away,
         /// In a process: the machine code that has called that, or 0 where it was called by its entry.
         process_away_from,
-        /// In a process: the address of its shared part.
+        /// In a process: an address before its shared part.
         process_shared,
+        /// How far before that it is.
+        shared_within,
         /// In the shared part of a process: its pid without a tag.
         shared_pid,
         /// In the shared part: the index of the name it is registered as, plus one, 32 bits.

@@ -172,12 +172,33 @@ impl Emulator {
         emulators.filter_map(|pid| Emulator::of(pid).ok()).collect()
     }
 
-    /// The emulators of this name: that of their node, with or without a host, or of their release.
+    /// Is this its name: that of its node, with or without a host, or of its release?
     #[must_use]
-    pub fn named(name: &str) -> Vec<Emulator> {
+    pub fn is_named(&self, name: &str) -> bool {
         let short = name.split('@').next().unwrap_or(name);
-        let all = Emulator::all().into_iter();
-        all.filter(|of| of.name.as_deref() == Some(short)).collect()
+        self.name.as_deref() == Some(short)
+    }
+
+    /// The TCP ports that it listens on. None where the system does not let this user see that.
+    #[must_use]
+    pub fn listening_ports(&self) -> Vec<u16> {
+        let folder = PathBuf::from(format!("/proc/{}", self.pid));
+        let Ok(descriptors) = fs::read_dir(folder.join("fd")) else {
+            return Vec::new();
+        };
+        let links = descriptors.flatten().filter_map(|one| {
+            let link = fs::read_link(one.path()).ok()?;
+            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            inode.parse().ok()
+        });
+        let sockets: Vec<u64> = links.collect();
+        let tables = ["net/tcp", "net/tcp6"].map(|table| {
+            let table = fs::read_to_string(folder.join(table)).unwrap_or_default();
+            listening(&table)
+        });
+        let of_all = tables.into_iter().flatten();
+        let own = of_all.filter(|(_, inode)| sockets.contains(inode));
+        own.map(|(port, _)| port).collect()
     }
 
     /// The value of an option of its command line, such as `-root`.
@@ -313,6 +334,20 @@ fn default_table_bits(version: &str) -> u32 {
 fn option_of<'c>(command: &'c [String], option: &str) -> Option<&'c str> {
     let at = command.iter().position(|argument| argument == option)?;
     command.get(at + 1).map(String::as_str)
+}
+
+/// The sockets that listen in a table of the kernel's, `/proc/net/tcp`: their ports and inodes.
+fn listening(table: &str) -> Vec<(u16, u64)> {
+    const LISTEN: &str = "0A";
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = words[..] else {
+            return None;
+        };
+        let (_, port) = local.rsplit_once(':')?;
+        Some((u16::from_str_radix(port, 16).ok()?, inode.parse().ok()?))
+    };
+    table.lines().filter_map(row).collect()
 }
 
 /// The name of a node, or else of a release.
@@ -460,6 +495,16 @@ mod tests {
         ] {
             assert_eq!(is_emulator(Path::new(path)), is_one, "{path}");
         }
+    }
+
+    #[test]
+    fn sockets_that_listen_are_told_from_others() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            \x20  0: 0100007F:1111 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1 0 100 0 0 10 0\n\
+            \x20  1: 0100007F:A3F0 0100007F:1111 01 00000000:00000000 00:00000000 00000000     0        0 4243 1 0 20 4 30 10 -1\n\
+            \x20  2: 00000000000000000000000000000000:9C40 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 77 1 0\n";
+        assert_eq!(listening(table), [(0x1111, 4242), (40_000, 77)]);
+        assert_eq!(listening("nothing\n"), []);
     }
 
     #[test]

@@ -385,11 +385,12 @@ impl Machine {
             pid: (pid & 0xf == PID_TAG).then(|| Pid::of_data(pid >> PID_BITS))?,
             heap: start..end,
             stop,
-            collects: word(words.process_collects)? != 0,
+            collects: word(words.process_collects)? >> (8 * (words.process_collects % 8)) & 0xff
+                != 0,
             pc: word(words.process_pc)?,
             away: word(words.process_away)?,
             away_from: word(words.process_away_from)?,
-            shared: word(words.process_shared)?,
+            shared: word(words.process_shared)?.wrapping_add(words.shared_within),
         })
     }
 

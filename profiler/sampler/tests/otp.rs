@@ -363,8 +363,10 @@ fn an_emulator_is_known_by_its_node() {
     let Some(target) = target(&mut node) else {
         return;
     };
-    let named = Emulator::named("beamline_named@anywhere");
-    assert!(named.iter().any(|of| of.pid == target.emulator.pid));
+    assert!(target.emulator.is_named("beamline_named@anywhere"));
+    assert!(!target.emulator.is_named("beamline"));
+    let all = Emulator::all();
+    assert!(all.iter().any(|of| of.pid == target.emulator.pid));
     assert!(!target.emulator.version().is_empty());
     assert!(target.atoms() > 1_000, "{}", target.atoms());
     assert!(target.code().normal_exit().is_some());

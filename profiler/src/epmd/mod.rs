@@ -239,15 +239,39 @@ fn wait_for(port: u16) -> bool {
     false
 }
 
-/// Sends a request, and prints what is answered.
-fn print_answer(port: u16, request: &[u8]) -> Result<(), String> {
+/// The nodes that the daemon of this machine knows: their names, without a host, and the ports that they listen on. None where no
+/// daemon answers.
+pub(crate) fn nodes() -> Vec<(String, u16)> {
+    let settings = Settings::read(&[], |name| std::env::var(name).ok());
+    let answer = settings.and_then(|settings| ask(settings.port, &[server::NAMES]));
+    let answer = answer.unwrap_or_default();
+    // Behind the daemon's own port.
+    let names = String::from_utf8_lossy(answer.get(4..).unwrap_or_default());
+    names.lines().filter_map(node).collect()
+}
+
+/// A line of the answer to [`server::NAMES`].
+fn node(line: &str) -> Option<(String, u16)> {
+    let (name, port) = line.strip_prefix("name ")?.split_once(" at port ")?;
+    Some((name.to_owned(), port.parse().ok()?))
+}
+
+/// Sends a request; what is answered.
+fn ask(port: u16, request: &[u8]) -> Result<Vec<u8>, String> {
     let none = |e| format!("no daemon answers on port {port}: {e}");
     let mut stream = TcpStream::connect_timeout(&here(port), PATIENCE).map_err(none)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(none)?;
     let mut packet = (request.len() as u16).to_be_bytes().to_vec();
     packet.extend_from_slice(request);
     stream.write_all(&packet).map_err(none)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).map_err(none)?;
+    Ok(answer)
+}
+
+/// Sends a request, and prints what is answered.
+fn print_answer(port: u16, request: &[u8]) -> Result<(), String> {
+    let answer = ask(port, request)?;
     let text = match (request[0], answer.get(4..)) {
         (server::NAMES, Some(names)) => {
             let names = String::from_utf8_lossy(names);
@@ -269,6 +293,15 @@ mod tests {
     fn read(arguments: &[&str]) -> Result<Settings, String> {
         let arguments: Vec<String> = arguments.iter().map(|one| (*one).to_owned()).collect();
         Settings::read(&arguments, |_| None)
+    }
+
+    #[test]
+    fn lines_name_nodes_and_their_ports() {
+        let known = Some(("rabbit".to_owned(), 25_672));
+        assert_eq!(node("name rabbit at port 25672"), known);
+        for line in ["", "name x at port", "name x at port 70000", "x at port 7"] {
+            assert_eq!(node(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use super::{call, dirty};
 use crate::code::bif::{Bif, Call};
 use crate::code::native;
 use crate::code::stubs::for_each_return;
-use crate::process::{Control, Exception, Exiting, Leave, Next, Outcome, Process, Saved, order};
+use crate::process::{
+    Control, Exception, Exiting, Leave, NativePc, Next, Outcome, Process, Saved, order,
+};
 use crate::term::{CodeAddress, RawTerm, Term};
 
 /// How a BIF call ended.
@@ -99,9 +101,11 @@ fn call_plain(
             }
             Err(Leave::Control(control)) => {
                 if let Control::Dirty(_) = control {
-                    p.away_in.set(std::ptr::from_ref(row) as u64);
-                    p.away_from
-                        .set(caller.and_then(native::native).unwrap_or(0));
+                    p.native_pc.set(NativePc {
+                        pc: CodeAddress::of_word(std::ptr::from_ref(row) as u64),
+                        native: caller.and_then(native::native).unwrap_or(0),
+                        ..NativePc::NONE
+                    });
                 }
                 if matches!(control, Control::Wait | Control::Dirty(_)) && order::is_asked() {
                     // It is made again, and charged for then. Whether it waits is chance, and so is how often it leaves.

@@ -30,7 +30,7 @@ use crate::code::nif::{Body, Nif, delaying};
 use crate::code::op::entry as head;
 use crate::heap::{Heap, NIF_CHECKS};
 use crate::loader::module::Module;
-use crate::process::{Dirty, Exception, Outcome, Process, Raise, work};
+use crate::process::{Dirty, Exception, NativePc, Outcome, Process, Raise, work};
 use crate::sys::crash;
 use crate::term::{Atom, CodeAddress, RawTerm, Term};
 
@@ -225,7 +225,7 @@ fn call_in_stages(p: &mut Process, at: CodeAddress, ended: Option<(Env, RawTerm)
         };
         let raised = match ended {
             Ended::OnDirty(to) => {
-                p.away_in.set(0);
+                p.native_pc.set(NativePc::NONE);
                 return BifEnd::Again(Outcome::Dirty(long(to)));
             }
             Ended::Rests(next @ Resting::Next { .. }) => {

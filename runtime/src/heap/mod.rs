@@ -131,6 +131,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::AtomicBool;
 
 pub use crate::term::counted::{Binary, MagicBinary, Node, SharedBytes};
 pub(crate) use crate::term::counted::{binary_bytes, binary_bytes_given_back, binary_bytes_taken};
@@ -251,6 +252,8 @@ pub struct Heap {
     pub(crate) max_heap_has_binaries: bool,
     grow_next: bool,
     pub(crate) need_fullsweep: bool,
+    /// It is being collected, for others to see.
+    pub(crate) collects: AtomicBool,
     pub(crate) minor_gcs: u64,
     pub(crate) reclaimed_words: u64,
     /// Words that were allocated since the collection before, at each collection.
@@ -312,6 +315,7 @@ impl Heap {
             max_heap_has_binaries: false,
             grow_next: false,
             need_fullsweep: false,
+            collects: AtomicBool::new(false),
             minor_gcs: 0,
             reclaimed_words: 0,
             collected_words: 0,
@@ -661,6 +665,8 @@ impl Heap {
     pub(crate) const COLLECTED_WORDS: usize = offset_of!(Heap, collected_words);
     pub(crate) const FRAGMENT_WORDS: usize = offset_of!(Heap, fragment_words);
     pub(crate) const UNCLAIMED_WORDS: usize = offset_of!(Heap, unclaimed_words);
+    /// Offset of whether it is being collected.
+    pub(crate) const COLLECTS: usize = offset_of!(Heap, collects);
     /// Offset of the first word of its block.
     pub(crate) const START: usize = offset_of!(Heap, block) + offset_of!(Block, start);
     /// Offset of the number of words of its block.

@@ -30,6 +30,7 @@
 //! - J5: code that goes on at a return address has `x0` in the first of these as well.
 //! - J6: the addresses of a walk are those of slots of the process's queue: whatever changes the queue ends the walk, and
 //!   nobody else does while the process runs.
+//! - J7: a counted pointer (`Arc`) is one word, an address not above that of what it leads to.
 #![expect(unsafe_code, reason = "machine code is made and entered")]
 #![expect(
     clippy::useless_conversion,

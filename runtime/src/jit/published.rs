@@ -2,6 +2,8 @@
 //! it is (`code/published.rs`).
 
 use std::mem::offset_of;
+use std::ptr;
+use std::sync::Arc;
 
 use beamline_settings::published::{Kind, Piece, Published};
 
@@ -14,7 +16,9 @@ use crate::code::published::{self, Listed};
 use crate::code::stubs;
 use crate::loader::module::Module;
 use crate::process::{ProcShared, offset as process};
-use crate::term::Atom;
+use crate::sched::ptab;
+use crate::sched::run_queue::Priority;
+use crate::term::{Atom, Pid};
 
 /// Publishes what others need. Machine code begins at `code_start`.
 pub(super) fn start(code_start: u64) {
@@ -39,6 +43,7 @@ pub(super) fn start(code_start: u64) {
         process_away: offset(process::AWAY_IN),
         process_away_from: offset(process::AWAY_FROM),
         process_shared: offset(process::SHARED),
+        shared_within: shared_within(),
         shared_pid: ProcShared::PID as u64,
         shared_name: ProcShared::NAME as u64,
         shared_home: ProcShared::HOME as u64,
@@ -56,6 +61,19 @@ pub(super) fn start(code_start: u64) {
         bif_arity: offset_of!(Bif, arity) as u64,
         ..Published::default()
     });
+}
+
+/// Bytes from what a process's counted pointer to its shared part has to that part.
+fn shared_within() -> u64 {
+    let pid = Pid(ptab::INVALID_DATA);
+    let shared = Arc::new(ProcShared::new(pid, Priority::Normal, true));
+    const _: () = assert!(
+        size_of::<Arc<ProcShared>>() == 8,
+        "a counted pointer is a word"
+    );
+    // SAFETY: J7: a counted pointer is a word that is not changed here.
+    let word = unsafe { ptr::from_ref(&shared).cast::<u64>().read() };
+    Arc::as_ptr(&shared) as u64 - word
 }
 
 /// Has others see a function that is about to run at this address.

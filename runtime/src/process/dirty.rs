@@ -245,8 +245,7 @@ impl Process {
     fn stand_in(&self) -> Process {
         let mut stand_in = Process::with_heap(self.shared.clone(), Heap::detached());
         stand_in.pc = self.pc.clone();
-        stand_in.away_in = self.away_in.clone();
-        stand_in.away_from = self.away_from.clone();
+        stand_in.native_pc = self.native_pc.clone();
         stand_in.live = self.live.clone();
         stand_in.saved_x = self.saved_x.clone();
         stand_in.set_group_leader(self.group_leader());

@@ -157,10 +157,9 @@ impl Process {
             work: psd.and_then(|psd| psd.work.as_mut()),
         };
         let _collects = msacc::within(State::Gc);
-        let collects = &self.collects;
-        collects.store(1, Ordering::Relaxed);
+        self.heap.collects.store(true, Ordering::Relaxed);
         let done = f(&mut self.heap, &mut roots);
-        collects.store(0, Ordering::Relaxed);
+        self.heap.collects.store(false, Ordering::Relaxed);
         done
     }
 

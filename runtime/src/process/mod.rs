@@ -86,7 +86,6 @@ mod work;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use smallvec::SmallVec;
 
@@ -227,7 +226,8 @@ pub struct Process {
     pub(crate) catches: Cell<u32>,
     /// Where to go on; null: with a call of `x(0):x(1)` with the argument list `x(2)`.
     pub(crate) pc: Cell<CodeAddress>,
-    /// What its `pc` was compiled to when it last went on there.
+    /// What its `pc` was compiled to when it last went on there. While it is away on a dirty scheduler, in its place the BIF that it
+    /// is away in, and the compiled form of the call, for others to see: no instruction is there.
     pub(crate) native_pc: Cell<NativePc>,
     /// X registers that are live at `pc` when a time slice begins or ends.
     pub(crate) live: Cell<u32>,
@@ -236,8 +236,6 @@ pub struct Process {
     /// Its pid as a term, where compiled code finds it.
     pid: RawTerm,
     shared: Arc<ProcShared>,
-    /// The address of that, for others to see.
-    shared_at: u64,
     pub(crate) mailbox: Mailbox,
     pub(crate) wait_for: WaitFor,
     timer: Option<Box<incoming::ReceiveTimer>>,
@@ -263,12 +261,6 @@ pub struct Process {
     pub(crate) long_queues: Vec<u64>,
     /// The entry with a breakpoint at which it goes on, in the same call.
     pub(crate) resumed_call: Cell<CodeAddress>,
-    /// Not 0 while it is collected, for others to see.
-    collects: AtomicU64,
-    /// The address of the BIF that has asked for a dirty scheduler last, for others to see.
-    pub(crate) away_in: Cell<u64>,
-    /// The compiled form of the instruction that has called it; 0 where it was called by its entry.
-    pub(crate) away_from: Cell<u64>,
     /// The call on dirty schedulers that it waits for (DC1).
     dirty: Option<Arc<dirty::DirtyCall>>,
     /// What it keeps of the order; nothing where nobody asks for that.
@@ -279,7 +271,7 @@ pub struct Process {
 pub(crate) mod offset {
     use std::mem::offset_of;
 
-    use super::{Flags, Mailbox, Process};
+    use super::{Flags, Mailbox, NativePc, Process};
     use crate::heap::Heap;
     use crate::term::Atom;
 
@@ -308,7 +300,7 @@ pub(crate) mod offset {
         (offset_of!(Process, flags) + offset_of!(Flags, sensitive)) as i32;
     pub(crate) const HEAP_START: i32 = (offset_of!(Process, heap) + Heap::START) as i32;
     pub(crate) const HEAP_WORDS: i32 = (offset_of!(Process, heap) + Heap::WORDS) as i32;
-    pub(crate) const COLLECTS: i32 = offset_of!(Process, collects) as i32;
+    pub(crate) const COLLECTS: i32 = (offset_of!(Process, heap) + Heap::COLLECTS) as i32;
     pub(crate) const INITIAL_CALL: i32 =
         (offset_of!(Process, initial_call) + offset_of!((Atom, Atom, u8), 0)) as i32;
     pub(crate) const INITIAL_ARITY: i32 =
@@ -317,10 +309,11 @@ pub(crate) mod offset {
         offset_of!((Atom, Atom, u8), 1) == offset_of!((Atom, Atom, u8), 0) + 4,
         "the two atoms are a word"
     );
-    pub(crate) const SHARED: i32 = offset_of!(Process, shared_at) as i32;
+    pub(crate) const SHARED: i32 = offset_of!(Process, shared) as i32;
     pub(crate) const PC: i32 = offset_of!(Process, pc) as i32;
-    pub(crate) const AWAY_IN: i32 = offset_of!(Process, away_in) as i32;
-    pub(crate) const AWAY_FROM: i32 = offset_of!(Process, away_from) as i32;
+    const NATIVE_PC: usize = offset_of!(Process, native_pc);
+    pub(crate) const AWAY_IN: i32 = (NATIVE_PC + offset_of!(NativePc, pc)) as i32;
+    pub(crate) const AWAY_FROM: i32 = (NATIVE_PC + offset_of!(NativePc, native)) as i32;
     const MAILBOX: usize = offset_of!(Process, mailbox);
     pub(crate) const WALK: i32 = (MAILBOX + Mailbox::WALK) as i32;
     pub(crate) const WALK_END: i32 = (MAILBOX + Mailbox::WALK_END) as i32;
@@ -375,7 +368,6 @@ impl Process {
             live: Cell::new(0),
             saved_x: SmallVec::new(),
             pid: pid.term().raw(),
-            shared_at: Arc::as_ptr(&shared) as u64,
             shared,
             mailbox: Mailbox::default(),
             wait_for: WaitFor::Signal,
@@ -394,9 +386,6 @@ impl Process {
             trace_frames: Cell::new(0),
             long_queues: Vec::new(),
             resumed_call: Cell::new(CodeAddress::NULL),
-            collects: AtomicU64::new(0),
-            away_in: Cell::new(0),
-            away_from: Cell::new(0),
             dirty: None,
             order: OnceCell::new(),
         }

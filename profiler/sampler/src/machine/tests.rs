@@ -75,6 +75,7 @@ fn published() -> Published<u64> {
         process_away: 48,
         process_away_from: 56,
         process_shared: 64,
+        shared_within: 0,
         process_initial: 72,
         process_initial_arity: 80,
         shared_pid: 0,
