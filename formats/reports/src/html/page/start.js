@@ -2,7 +2,7 @@
 
 for (const column of [data.calls, data.slices, data.dirty, data.collections, data.waits, data.messages]) column.at = sums(column.start);
 data.marks.time = sums(data.marks.at);
-byId("command").textContent = data.command || data.file;
+byId("command").textContent = byId("command").title = data.command || data.file;
 const made = sampled === null ? "recorded" : `${plural(sampled.samples, "sample", "samples")} at ${count(sampled.rate_hz)} Hz, sampled`;
 byId("about").textContent = data.notice === null ? `${data.file}, ${made} with Beamline ${data.beamline}` : `${data.file}. ${data.notice.about}`;
 if (data.notice !== null) {
