@@ -33,9 +33,9 @@ const BINARY: &str = "binary";
 const SAMPLES: &str = "samples";
 const SUITES: &str = "suites";
 
-/// The programs of tests that the interpreter does not run for `cargo xtask test`: they choose the engine themselves, or
-/// test what is done with a recording, a profile or a command line, which is the same whatever ran the program.
-const WITHOUT_ENGINE: [&str; 13] = [
+/// The programs of tests that the interpreter does not run for `cargo xtask test`: they choose the engine themselves, look at
+/// machine code, or test what is done with a recording, a profile or a command line, which is the same whatever ran the program.
+const WITHOUT_ENGINE: [&str; 14] = [
     "bad_input",
     "ci",
     "disasm",
@@ -46,6 +46,7 @@ const WITHOUT_ENGINE: [&str; 13] = [
     "perf",
     "replay_faults",
     "reports",
+    "sample_own",
     "settings",
     "tutorials",
     "viewers",

@@ -12,6 +12,8 @@ use beamline_reports::events::Sampled;
 use beamline_sampler::emulator::{Emulator, Kind, Refusal};
 use beamline_sampler::sampler::{How, Sampler, Target, Threads};
 use beamline_settings::chance;
+use beamline_settings::engine::Engine;
+use beamline_settings::variable::Variable as _;
 use clap::{Args, ValueEnum};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -238,6 +240,12 @@ fn program_of(command: &[String], on: Option<On>) -> Result<Command, String> {
             Ok(runs)
         }
         Some(On::Beamline) => {
+            if Engine::from_environment()? == Some(Engine::Interpreter) {
+                return Err(
+                    "the interpreter has no machine code to sample: BEAMLINE_ENGINE must not choose it"
+                        .into(),
+                );
+            }
             let own = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
             let mut runs = Command::new(own);
             runs.args(["run", "--"]).args(command);

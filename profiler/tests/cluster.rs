@@ -174,7 +174,15 @@ fn what_reads_one_recording_reads_all_nodes_as_one() {
         assert_eq!(sent[4], received[3], "it goes to who receives it");
         assert!(sent[1].as_u64() < received[1].as_u64(), "{sent} {received}");
     }
-    place.printed(&["flamegraph", "run", "--meanwhile", "-o", "waits.svg"]);
+    place.printed(&[
+        "flamegraph",
+        "run",
+        "--meanwhile",
+        "--min-width",
+        "0",
+        "-o",
+        "waits.svg",
+    ]);
     let waits = std::fs::read_to_string(place.file("waits.svg")).expect("it is written");
     assert!(
         waits.contains("(meanwhile in server of two@127.0.0.1)"),

@@ -324,6 +324,13 @@ fn what_runs_on_something_else_is_refused() {
     let (_running, pid) = ever(&place, &["--engine", "interpreter"]);
     let output = place.run(&["dump", &pid]);
     assert_refused(&output, "runs with --engine interpreter");
+    let watch = [
+        "top", "--on", "beamline", "--once", "--", "erl", "-s", "never",
+    ];
+    let mut watch = place.beamline(&watch);
+    let output = watch.env("BEAMLINE_ENGINE", "interpreter").output();
+    let output = output.expect("it runs");
+    assert_refused(&output, "the interpreter has no machine code to sample");
     assert!(!place.file("never.samples").exists());
 }
 
