@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use beamline_formats::totals;
 use beamline_settings::chance::Chance;
-use beamline_settings::emulator_flags::takes_value;
+use beamline_settings::emulator_flags::{is_optional_value, takes_value};
 use beamline_settings::engine::Engine;
 use beamline_settings::perf::Perf;
 use beamline_settings::variable::Variable as _;
@@ -362,17 +362,15 @@ impl Flags {
                 self.dirty.take(flag, next)?;
             }
             "-A" => self.async_threads = number(flag, value()?)?.min(1024),
-            "-B" => self.on_interrupt = on_interrupt(attached, rest),
+            "-B" => self.on_interrupt = on_interrupt(flag, rest),
             "-C" => self.time_warp = time_warp(value()?)?,
             "-P" => self.processes = number(flag, value()?)?.max(1024),
             "-D" if attached.is_empty() => self.debugging = true,
             "-D" => self.instrument_lines = Some(instrumentation(flag, rest.next())?),
             "-Q" => self.ports = number(flag, value()?)?.max(1024),
             "-W" => self.warnings = Some(value()?.to_owned()),
-            // The correction of the time, which is always on. Its value may be missing.
-            "-c" if attached.is_empty() => {
-                take_one_of(rest, &["true", "false"]);
-            }
+            // The correction of the time, which is always on.
+            "-c" => _ = take_optional(flag, rest),
             "-t" => self.atoms = number(flag, value()?)?.max(8192),
             // A name of several letters has its value in the next argument.
             "-s" if matches!(attached, "wt" | "bwt") => {
@@ -389,25 +387,25 @@ impl Flags {
     }
 }
 
-/// The next argument, if it is one of `values`.
-fn take_one_of<'a>(rest: &mut Rest<'a>, values: &[&str]) -> Option<&'a str> {
+/// The next argument, if it is the value of a flag whose value may be missing.
+fn take_optional<'a>(flag: &str, rest: &mut Rest<'a>) -> Option<&'a str> {
     let mut ahead = rest.clone();
-    let value = ahead
-        .next()
-        .filter(|next| values.contains(&next.as_str()))?;
-    *rest = ahead;
-    Some(value)
+    let value = ahead.next()?;
+    is_optional_value(&flag[1..], value).then(|| {
+        *rest = ahead;
+        value.as_str()
+    })
 }
 
-/// The value of `+B`, which may be missing. Source: `erl_start()` in `erl_init.c`.
-fn on_interrupt(attached: &str, rest: &mut Rest) -> Break {
-    let value = match attached {
-        "" => take_one_of(rest, &["i", "c", "d"]).unwrap_or("d"),
-        attached => attached,
+/// What `+B` asks for. Source: `erl_start()` in `erl_init.c`.
+fn on_interrupt(flag: &str, rest: &mut Rest) -> Break {
+    let value = match &flag[2..] {
+        "" => take_optional(flag, rest),
+        attached => Some(attached),
     };
-    match value.as_bytes()[0] {
-        b'i' => Break::Ignored,
-        b'c' => Break::Key,
+    match value {
+        Some(value) if value.starts_with('i') => Break::Ignored,
+        Some(value) if value.starts_with('c') => Break::Key,
         _ => Break::Default,
     }
 }

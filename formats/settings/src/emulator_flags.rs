@@ -11,6 +11,10 @@ const WITH_VALUE: &[&str] = &[
     "MMmcs", "MMscs", "MMscrfsd", "MMsco", "MMscrpm", "MMlp", "MYe", "MYm", "MYtp", "MYtt",
 ];
 
+/// Those whose value may be missing, and what it can be.
+const WITH_OPTIONAL_VALUE: &[(&str, &[&str])] =
+    &[("B", &["i", "c", "d"]), ("c", &["true", "false"])];
+
 /// The letters of the allocators in `M<letter>`, and of all of them (`u`).
 const ALLOCATORS: &str = "uBIDEFHLRSTZ";
 
@@ -29,6 +33,12 @@ pub fn takes_value(name: &str) -> bool {
         || of_allocator(name).is_some_and(|rest| OF_ALLOCATORS.contains(&rest))
 }
 
+/// Is the next argument the value of the flag `name` (without the `+` or `-`), whose value may be missing?
+pub fn is_optional_value(name: &str, next: &str) -> bool {
+    let mut flags = WITH_OPTIONAL_VALUE.iter();
+    flags.any(|(flag, values)| *flag == name && values.contains(&next))
+}
+
 /// What follows `M` and an allocator's letter.
 fn of_allocator(name: &str) -> Option<&str> {
     name.strip_prefix('M')?
@@ -37,7 +47,7 @@ fn of_allocator(name: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::takes_value;
+    use super::{is_optional_value, takes_value};
 
     #[test]
     fn a_value_is_expected_behind_the_bare_name() {
@@ -51,5 +61,7 @@ mod tests {
         ] {
             assert!(!takes_value(name), "{name}");
         }
+        assert!(is_optional_value("B", "i") && is_optional_value("c", "false"));
+        assert!(!is_optional_value("B", "true") && !is_optional_value("Bi", "i"));
     }
 }

@@ -4,7 +4,7 @@
 
 use super::arguments;
 use super::{Environment, Failure, Otp};
-use beamline_settings::emulator_flags::takes_value;
+use beamline_settings::emulator_flags::{is_optional_value, takes_value};
 
 /// What `erl` does with its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,12 +198,9 @@ impl Translation {
         }
         self.emulator.push(format!("-{}", &flag[1..]));
         let next = after.first().map(String::as_str);
-        let optional = match flag {
-            "+B" => matches!(next, Some("i" | "c" | "d")),
-            "+c" => matches!(next, Some("true" | "false")),
-            _ => false,
-        };
-        if !optional && !takes_value(&flag[1..]) {
+        let name = &flag[1..];
+        let has_value = takes_value(name) || next.is_some_and(|next| is_optional_value(name, next));
+        if !has_value {
             return Ok(after);
         }
         let (text, after) = value(flag, after)?;
