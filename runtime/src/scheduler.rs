@@ -24,7 +24,6 @@ use std::time::Duration;
 use crate::code::published;
 use crate::exec::exception;
 use crate::heap::Heap;
-use crate::process::order::replay::stop;
 use crate::process::order::turns as given;
 use crate::process::run_queues::{RunQueues, run_queues};
 use crate::process::{
@@ -494,9 +493,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
         None => interp::run(p),
     };
     p.save_registers();
-    if stop::has_stopped() && matches!(outcome, Outcome::Wait) {
-        p.answers_no_more();
-    }
+    p.note_end_of_slice(&outcome);
     if let Outcome::Exit(exiting) = outcome {
         exception::note_uncaught(p, exiting);
     }

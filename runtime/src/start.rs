@@ -21,6 +21,7 @@ use beamline_settings::variable::Variable as _;
 use crate::bif::os::Break;
 use crate::heap::{Heap, MagicBinary};
 use crate::loader::{debug, load, module};
+use crate::process::order::director::{are_references_recorded, may_timing_show};
 use crate::process::{self, SpawnOptions};
 use crate::sched::clock::TimeWarp;
 use crate::sched::parker::BusyWait;
@@ -183,11 +184,11 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     }
     process::order::replay::start::follow();
     trace::stopped::start();
-    if process::order::is_asked() {
+    if !may_timing_show() {
         // Which atoms are made first is chance.
         hash_atoms_by_name();
     }
-    if process::order::is_followed() {
+    if are_references_recorded() {
         // Recorded answers have their numbers: of tables, for one.
         MagicBinary::save_all();
     }

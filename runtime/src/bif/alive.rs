@@ -3,8 +3,9 @@
 use super::process::{ask_or_answer, is_elsewhere, local_pid, reply};
 use super::{BifResult, Next, badarg, bifs, calls_again};
 use crate::code::entry::export;
+use crate::process::order::director::may_timing_show;
 use crate::process::order::explore;
-use crate::process::{Class, Process, Signal, exists, is_of_old_incarnation, order};
+use crate::process::{Class, Process, Signal, exists, is_of_old_incarnation};
 use crate::term::{Term, am, tag};
 
 bifs! {
@@ -23,7 +24,7 @@ fn is_process_alive_1(p: &mut Process) -> Next {
         return Next::Raise;
     };
     let is_me = pid == p.pid();
-    if is_me || !order::is_asked() && !exists(pid) {
+    if is_me || may_timing_show() && !exists(pid) {
         p.set_x(0, Term::bool(is_me));
         return Next::Return;
     }

@@ -8,7 +8,8 @@ use crate::ets::{
 use crate::heap::{Message, Stored};
 use crate::process::order::answer;
 use crate::process::order::answer::Native;
-use crate::process::{self, Control, Due, PauseWords, Process, Signal, order, refs, work};
+use crate::process::order::director::may_timing_show;
+use crate::process::{self, Control, Due, PauseWords, Process, Signal, refs, work};
 use crate::sched;
 use crate::term::{Atom, Term, Tuple, View, am};
 
@@ -256,7 +257,7 @@ fn give_away_3<'p>(p: &'p Process, [id, to, data]: [Term<'p>; 3]) -> BifResult<'
     let handle = registry::find(p, id)?;
     let (mut state, owned) = handle.table().to_give(p, id)?;
     let to = to.as_pid().ok_or_else(badarg)?;
-    if !order::is_asked() && !process::exists(to) {
+    if may_timing_show() && !process::exists(to) {
         return Err(badarg().into());
     }
     if state.owner != p.pid() {

@@ -6,7 +6,8 @@ use crate::ets::registry::TableRef;
 use crate::ets::{Ending, HashKind, Insertion, Kind, STEPS_PER_RED, State, Table, error, registry};
 use crate::heap::Stored;
 use crate::process::order::access::Access;
-use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, order, work};
+use crate::process::order::director::are_accesses_ordered;
+use crate::process::{CONTEXT_REDS, Due, PauseWords, Process, work};
 use crate::term::{Term, am};
 
 bifs! {
@@ -105,7 +106,7 @@ impl<'p> Copying<'p> {
         self.rest = rest;
         let mut state = match table.write(p, id) {
             // Its turn has not come.
-            Err(Leave::Control(later)) if order::is_asked() => {
+            Err(Leave::Control(later)) if are_accesses_ordered() => {
                 self.steps += budget.saturating_sub(left);
                 drop(p.put_off(self));
                 return Err(later.into());
@@ -118,7 +119,7 @@ impl<'p> Copying<'p> {
         let mut insertion = Insertion::new(self.stored, new, self.is_split);
         let ending = Ending::clone(insertion.ending());
         // In the order of accesses, a list is one.
-        if !self.is_split || order::is_asked() {
+        if !self.is_split || are_accesses_ordered() {
             let steps = steps + insertion.run(&mut state.objects, usize::MAX);
             drop(state);
             let due = if self.is_split {

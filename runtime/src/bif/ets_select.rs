@@ -12,7 +12,8 @@ use crate::ets::{HashKind, Kind, Objects, Protection, State, Table, error, regis
 use crate::heap::{Heap, MagicBinary, Message};
 use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
 use crate::process::order::access::Access;
-use crate::process::{CONTEXT_REDS, Process, order, refs};
+use crate::process::order::director::are_accesses_ordered;
+use crate::process::{CONTEXT_REDS, Process, refs};
 use crate::sched;
 use crate::term::{Atom, Term, am};
 use crate::trace::seq;
@@ -323,7 +324,7 @@ impl<'p> Traversal<'p> {
             self.ends(p, table, &mut state, done.is_ok() && part.trap);
             return Ok(done?);
         }
-        if order::is_asked() {
+        if are_accesses_ordered() {
             let kind = |state: &State| match self.fixed || self.may_trap(p, state) {
                 true => Access::Write,
                 false => Access::Read,

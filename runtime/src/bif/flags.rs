@@ -69,7 +69,7 @@ fn access_trap_exits(p: &Process) -> Result<(), Control<'_>> {
     {
         return Err(control);
     }
-    p.tells_traps(traps);
+    p.note_trap_exit(traps);
     Ok(())
 }
 

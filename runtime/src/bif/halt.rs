@@ -1,8 +1,9 @@
 //! `erlang:halt/2`, which ends the machine.
 
 use super::{BifResult, Control, badarg, bifs};
-use crate::process::order::{answer, explore};
-use crate::process::{Process, Raise, order};
+use crate::process::order::answer;
+use crate::process::order::director::stop_here;
+use crate::process::{Process, Raise};
 use crate::sys::halt::{Exit, end};
 use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
@@ -39,10 +40,7 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
         complain!("{slogan}");
     }
     end(exit);
-    // A run of an exploration has one thread, which still tells what the run was.
-    if !explore::is_on() {
-        crate::sys::chance::stop_here(order::is_asked());
-    }
+    stop_here();
     Err(Control::Wait.into())
 }
 

@@ -9,8 +9,9 @@ use super::{BifResult, Control, Raise, badarg, bifs, notsup};
 use crate::heap::Message;
 use crate::heap::release::{self, Batch};
 use crate::process::dirty::give_up;
+use crate::process::order::director::may_timing_show;
 use crate::process::system_tasks::{SystemTask, Task};
-use crate::process::{self, Process, SYSTEM, Signal, order};
+use crate::process::{self, Process, SYSTEM, Signal};
 use crate::sched;
 use crate::term::{Pid, Term, am};
 
@@ -32,7 +33,7 @@ pub(crate) fn set_collector(pid: Pid) {
 /// Where the order of a run is recorded or followed, areas wait until its end: when processes would make copies of their
 /// literals is chance, and shows in the words that they allocate.
 pub(crate) fn notice() {
-    if let Some(pid) = COLLECTOR.get().filter(|_| !order::is_asked()) {
+    if let Some(pid) = COLLECTOR.get().filter(|_| may_timing_show()) {
         let notice = Signal::message(am::copy_literals.term(), SYSTEM);
         // The machine ends with the collector.
         let _ = process::send(*pid, notice);

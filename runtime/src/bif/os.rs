@@ -8,8 +8,9 @@ use std::sync::OnceLock;
 
 use super::{BifResult, Raise, badarg, bifs, break_menu};
 use crate::heap::Message;
+use crate::process::order::director::may_hear_of_system_signals;
 use crate::process::registry::{self, Named};
-use crate::process::{Process, Signal, deliver, order};
+use crate::process::{Process, Signal, deliver};
 use crate::sys::chance::names;
 use crate::sys::environment::{environment, set_variable};
 use crate::sys::signal::{self, Disposition};
@@ -85,9 +86,9 @@ fn notify(signal: &'static str) {
 /// Says what a signal does from now on. A program that follows a recorded run hears of the signals of that run only: one
 /// that is to end the emulator does so itself.
 fn set(signal: i32, disposition: Disposition) {
-    let disposition = match signal == libc::SIGTERM && order::is_followed() {
-        true => Disposition::Default,
-        false => disposition,
+    let disposition = match signal != libc::SIGTERM || may_hear_of_system_signals() {
+        true => disposition,
+        false => Disposition::Default,
     };
     // Signals that cannot be caught are left as they are, as in ERTS.
     signal::set(signal, disposition);

@@ -11,7 +11,6 @@ use crate::heap::Message;
 use crate::loader::module::Mfa;
 use crate::port::open::{self, Error};
 use crate::port::{Port, Refused, State, table};
-use crate::process::order;
 use crate::process::order::answer::{self, Native, Sent};
 use crate::process::registry::{self, Named};
 use crate::process::{BifResult, badarg};
@@ -81,14 +80,10 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     let Ok(data) = Output::of(data) else {
         return Ok(am::badarg.term());
     };
-    // A process that follows no recorded run finds its sockets closed.
-    if order::is_asked() && port.is_replayed() && !answer::is_replayed(p) {
+    if answer::finds_closed(p, || port.is_replayed()) {
         return Ok(am::badarg.term());
     }
-    let sent = match order::is_asked() {
-        true => port.payload(&data.bytes()).and_then(Sent::of),
-        false => None,
-    };
+    let sent = Sent::of(|digest| port.payload(&data.bytes()).map(digest));
     let reds = p.fcalls.get();
     p.bump_reds((data.len() / 1024) as i64);
     drives(p, &port, "port_command");
@@ -107,9 +102,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
         Err(Refused::Busy) if nosuspend => Ok(false.into()),
         Err(Refused::Busy) => {
             // How often it is refused is chance.
-            if order::is_asked() {
-                p.fcalls.set(reds);
-            }
+            p.forget_reds(reds);
             let function = (am::erts_internal, Atom::new("port_command"), 3);
             Err(wait_for_port(p, port.id, function).into())
         }
@@ -155,7 +148,7 @@ fn drives(p: &Process, port: &Port, name: &str) {
 
 /// Whether a call of this port has no effect outside that a replay were to repeat: the port is a socket, or there is none.
 fn is_of_socket(port: Term<'_>) -> bool {
-    order::is_asked() && port_of(port).is_none_or(|port| port.is_socket())
+    port_of(port).is_none_or(|port| port.is_socket())
 }
 
 /// What drivers give is a list of bytes, or a binary.

@@ -11,13 +11,14 @@ use crate::heap::{Heap, Message};
 use crate::process::nodes::{self, RemoteProcess};
 use crate::process::options::{self, BadOptions, MonitorOptions};
 use crate::process::order::answer::Native;
+use crate::process::order::director::{are_answers_recorded, may_timing_show};
 use crate::process::order::replay::SystemNotice;
 use crate::process::order::{answer, explore};
 use crate::process::refs::{RefNumbers, make_pid_ref};
 use crate::process::signal::deliver_to_peer;
 use crate::process::{
     Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, PauseWords, Peer, Process, SYSTEM, Signal, ask,
-    deliver, exists, is_of_old_incarnation, order, registry, send,
+    deliver, exists, is_of_old_incarnation, registry, send,
 };
 use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, View, am, tag};
@@ -279,7 +280,7 @@ fn demonitor_in_turn<'p>(
     if let Some(later) = hears_of_monitored(p, reference) {
         return Err(later.into());
     }
-    if order::is_asked()
+    if !may_timing_show()
         && let Some(numbers) = reference.as_ref().map(|it| it.numbers())
     {
         if ends_with_reply(p, numbers) {
@@ -336,7 +337,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
             _ => return Err(badarg().into()),
         }
     }
-    if info && explore::is_on() {
+    if info {
         explore::note_unexplored("what demonitor/2 tells with the option info");
     }
     let target = monitored_by(p, reference);
@@ -348,9 +349,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
     }
     let result = Term::bool(was_there || !info);
     if flush {
-        if explore::is_on() {
-            p.begins_flush();
-        }
+        p.begin_flush();
         let flush = export(am::erts_internal, am::flush_monitor_messages, 3);
         let arguments = vec![reference, Term::bool(gives_several), result];
         return Err(Control::Trap(flush, arguments).into());
@@ -463,7 +462,7 @@ fn processes_0<'p>(p: &'p Process, []: [Term<'p>; 0]) -> BifResult<'p> {
         return result;
     }
     let places = crate::process::table().limit();
-    if order::is_asked() {
+    if are_answers_recorded() {
         // Its answer is recorded, and a replay, which does not make the call, cannot pay for it.
         return Ok(all_pids(p));
     }
@@ -509,7 +508,7 @@ pub(super) fn ask_and_await(
     if let Some(recorded) = p.recorded_in_hand() {
         reply(p.pid(), reference, recorded.term());
     } else if ask(p, pid, question).is_err() {
-        if !order::is_asked() {
+        if may_timing_show() {
             p.set_x(0, gone.term());
             return Next::Return;
         }

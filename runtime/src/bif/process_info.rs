@@ -8,11 +8,12 @@ use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::{Heap, HeldBinary, Message};
 use crate::process::nodes::RemoteProcess;
 use crate::process::order::answer::are_written_alike;
+use crate::process::order::director::may_timing_show;
 use crate::process::order::explore;
 use crate::process::order::explore::Info;
 use crate::process::refs::make_ref;
 use crate::process::watcher::WatchedBy;
-use crate::process::{Class, Monitored, Process, Signal, options, order};
+use crate::process::{Class, Monitored, Process, Signal, options};
 use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, am, tag};
 
@@ -388,8 +389,8 @@ fn messages<'p>(p: &'p Process) -> Term<'p> {
         if let Some(next) = ahead.next() {
             next.fetch();
         }
-        // Which lie on the heap may be chance, where the order of a run is recorded or followed.
-        let of_heap = message.term_of_heap().filter(|_| !order::is_asked());
+        // Which lie on the heap may be chance.
+        let of_heap = message.term_of_heap().filter(|_| may_timing_show());
         of_heap.unwrap_or_else(|| p.copy_in(message.term()))
     };
     let messages: Vec<Term<'_>> = p.mailbox.messages().map(own).collect();

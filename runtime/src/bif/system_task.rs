@@ -7,12 +7,13 @@ use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::Message;
 use crate::process::order::answer;
 use crate::process::order::answer::Native;
+use crate::process::order::director::{may_timing_show, reply_to_request};
 use crate::process::refs::make_ref;
 use crate::process::suspension::{Suspended, Suspending};
 use crate::process::system_tasks::{SystemTask, Task};
 use crate::process::{
     ProcShared, Process, REFERS_TO_OLD_CODE, Signal, ask_with, deliver, exists,
-    is_of_old_incarnation, options, order, send,
+    is_of_old_incarnation, options, send,
 };
 use crate::sys::stderr::complain;
 use crate::term::atom::atom;
@@ -129,7 +130,7 @@ fn suspend_process_2(p: &mut Process) -> Next {
     let answer = suspends(p, [p.x(0), p.x(1)]);
     let is_awaited = answer.as_ref().is_some();
     p.set_x(0, answer);
-    if is_awaited && order::is_asked() {
+    if is_awaited && !may_timing_show() {
         // Which messages the receive of the answer looks at before that is chance.
         p.mailbox.skip_all();
     }
@@ -207,7 +208,7 @@ impl<'p> Suspend<'p> {
         {
             known.count += u32::from(!unless_suspending);
             // Whether it stands already is chance.
-            let is_active = !order::is_asked() && known.is_active();
+            let is_active = may_timing_show() && known.is_active();
             return Ok((!unless_suspending, is_active));
         }
         let (suspending, suspended) = Suspending::new(p.pid());
@@ -242,7 +243,7 @@ impl<'p> Suspend<'p> {
         let tell = move |state: Atom| {
             let answer = Message::of_tuple(&[tag.term(), state.term()]);
             // Gone: then nobody waits for it.
-            let _ = send(asker, Signal::requested(answer, pid));
+            let _ = send(asker, reply_to_request(answer, pid));
         };
         let guard = crate::sched::ptab::pin();
         if crate::process::lookup(self.pid, &guard).is_none() {

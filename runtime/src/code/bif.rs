@@ -204,12 +204,11 @@ macro_rules! bifs {
         $crate::code::bif::bifs!(@recorded call_and_replay $row $p $call)
     };
     // By `is_of_socket` of the module that has the table: a replay has no sockets, and makes no call.
-    (@answered outside_or_socket $row:tt $p:ident $args:ident $call:expr) => {
-        match is_of_socket($args[0]) {
-            true => $crate::code::bif::bifs!(@recorded replay_or_call $row $p $call),
-            false => $crate::code::bif::bifs!(@recorded call_and_replay $row $p $call),
-        }
-    };
+    (@answered outside_or_socket ($module:ident $function:literal $arity:literal) $p:ident $args:ident $call:expr) => {{
+        static NATIVE: $crate::process::order::answer::Native =
+            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
+        $crate::process::order::answer::of_port($p, &NATIVE, || is_of_socket($args[0]), || $call)
+    }};
     (@answered turn $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded in_turn $row $p $call)
     };

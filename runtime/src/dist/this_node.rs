@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::entry::{DistEntry, Phase};
 use super::node_monitors;
-use crate::process::order;
+use crate::process::order::director::may_have_other_nodes;
 use crate::process::refs::make_ref;
 use crate::process::registry::{self, Named};
 use crate::process::watcher::{WatchedBy, Watcher, watch};
@@ -56,7 +56,7 @@ pub(super) fn net_kernel() -> Option<Pid> {
 /// # Errors
 /// [`Refused`].
 pub(crate) fn set_name(name: Atom, creation: u32) -> Result<(), Refused> {
-    if order::is_asked() {
+    if !may_have_other_nodes() {
         return Err(Refused::Ordered);
     }
     let mut kernel = KERNEL.lock();

@@ -5,7 +5,8 @@ use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use super::registry::{self, Names, Owners};
 use super::{Kind, State, Table, error};
 use crate::process::order::access::{Access, Object, Part, Shared, Touch};
-use crate::process::{self, Leave, Process, Raise, order};
+use crate::process::order::director::are_accesses_ordered;
+use crate::process::{self, Leave, Process, Raise};
 use crate::term::{Atom, Term, View, am};
 
 /// Whether a key is equal only to what has the same hash, as far as that is seen soon.
@@ -43,7 +44,7 @@ impl Table {
     #[inline]
     fn part<'t>(&self, key: Term<'t>) -> Part<'t> {
         let is_told_apart = || self.options.kind != Kind::OrderedSet || has_one_form(key, 2);
-        match order::is_asked() && is_told_apart() {
+        match are_accesses_ordered() && is_told_apart() {
             true => Part::Key(key),
             false => Part::All,
         }
@@ -64,7 +65,7 @@ impl Table {
     /// There is none any more; or there is another one, and `p` is to look again.
     #[inline]
     fn check_name<'p>(&self, p: &Process, state: &State, id: Term<'p>) -> Result<(), Leave<'p>> {
-        match order::is_asked() && self.check(state, id).is_err() {
+        match are_accesses_ordered() && self.check(state, id).is_err() {
             true => registry::look_again(p, id),
             false => Ok(()),
         }

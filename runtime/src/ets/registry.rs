@@ -14,9 +14,13 @@ use crate::heap::{MagicBinary, Message};
 use crate::process::order::access::{ObjectsOf, Part, Shared, Touch};
 use crate::process::order::answer;
 use crate::process::order::answer::Native;
+use crate::process::order::director::{
+    are_accesses_ordered, are_answers_recorded, are_references_recorded, may_wait_at_end,
+    wake_ending,
+};
 use crate::process::refs::RefNumbers;
 use crate::process::tables::TableSize;
-use crate::process::{self, Control, Leave, ProcShared, Process, Raise, order, refs};
+use crate::process::{self, Control, Leave, ProcShared, Process, Raise, refs};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Ref, Term, am};
 
@@ -60,7 +64,7 @@ static OBJECTS: ObjectsOf<Atom> = ObjectsOf::new();
 
 /// What stands for a name in the order of accesses; `None` where nobody asks for the order.
 pub(super) fn object_of(name: Atom) -> Option<&'static Object> {
-    order::is_asked().then(|| OBJECTS.of(name))
+    are_accesses_ordered().then(|| OBJECTS.of(name))
 }
 
 /// An access to a name, and to the table that has it.
@@ -226,7 +230,7 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
     if let Some(names) = &mut names {
         names.insert(name, Arc::clone(&reference));
     }
-    if !named && order::is_followed() {
+    if !named && are_references_recorded() {
         MADE.lock().insert(reference.ref_numbers());
     }
     TABLES.fetch_add(1, Ordering::Relaxed);
@@ -292,7 +296,7 @@ pub(super) fn is_same(reference: &TableRef, table: &Table) -> bool {
 impl Owned {
     /// From now on, `owner` has this table, too.
     fn own(&mut self, owner: Pid, reference: TableRef) {
-        if order::is_asked() {
+        if are_answers_recorded() {
             self.had_some.insert(owner);
         }
         self.tables.entry(owner).or_default().push(reference);
@@ -447,7 +451,7 @@ pub(crate) fn send_transfer(p: &Process, to: Pid, reference: &TableRef, data: Te
     let heap = crate::heap::Heap::detached();
     let (table, from) = (term_of(&heap, reference), p.pid());
     let message = [am::ETS_TRANSFER.term(), table, from.term(), data];
-    p.tells(to, Message::of_tuple(&message));
+    p.send_for_runtime(to, Message::of_tuple(&message));
 }
 
 /// Notes that `pid` has fixed `table`.
@@ -493,7 +497,7 @@ const TABLE_REDS: i64 = 32;
 /// `Yield` when there is more than may be freed in one time slice; and as [`Process::accesses`].
 pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
     let are_none = TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0;
-    if are_none && !order::is_followed() {
+    if are_none && !may_wait_at_end() {
         return Ok(());
     }
     let pid = p.pid();
@@ -544,18 +548,14 @@ pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
 
 /// `p`, which ends, gives up no more tables.
 fn forget_owner(p: &Process) {
-    if order::is_asked() && OWNED.lock().had_some.remove(&p.pid()) {
+    if are_answers_recorded() && OWNED.lock().had_some.remove(&p.pid()) {
         answer::noted(p, &GIVES, Term::NIL);
     }
 }
 
 /// Wakes a process that may wait with its end until it has got a table, or lost one, where a recorded run is followed.
 fn wakes_ending(pid: Pid) {
-    if order::is_followed()
-        && let Some(shared) = process::lookup(pid, &pin())
-    {
-        shared.wake();
-    }
+    wake_ending(pid);
 }
 
 /// The table that a process gave up with its end, as that is recorded: `{Table, Inherited}`, and `[]` when there are no more.

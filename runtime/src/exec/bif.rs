@@ -8,9 +8,7 @@ use super::{call, dirty};
 use crate::code::bif::{Bif, Call};
 use crate::code::native;
 use crate::code::stubs::for_each_return;
-use crate::process::{
-    Control, Exception, Exiting, Leave, NativePc, Next, Outcome, Process, Saved, order,
-};
+use crate::process::{Control, Exception, Exiting, Leave, NativePc, Next, Outcome, Process, Saved};
 use crate::term::{CodeAddress, RawTerm, Term};
 
 /// How a BIF call ended.
@@ -107,9 +105,9 @@ fn call_plain(
                         ..NativePc::NONE
                     });
                 }
-                if matches!(control, Control::Wait | Control::Dirty(_)) && order::is_asked() {
+                if matches!(control, Control::Wait | Control::Dirty(_)) {
                     // It is made again, and charged for then. Whether it waits is chance, and so is how often it leaves.
-                    p.fcalls.set(reds);
+                    p.forget_reds(reds);
                 }
                 let (end, live) = controlled(p, control);
                 (Ok(end), live)

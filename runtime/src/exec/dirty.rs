@@ -7,9 +7,8 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use super::nif;
-use crate::process::{
-    BifResult, Control, Dirty, Holds, Leave, Leaves, Process, Raise, order, work,
-};
+use crate::process::order::director::may_timing_show;
+use crate::process::{BifResult, Control, Dirty, Holds, Leave, Leaves, Process, Raise, work};
 use crate::sched;
 use crate::sys::chance;
 use crate::term::Term;
@@ -98,7 +97,7 @@ pub(super) fn briefly_on<'p>(
     let leaves = Leaves {
         to: dirty,
         is_short: true,
-        is_due: order::is_asked(),
+        is_due: !may_timing_show(),
     };
     begin_or_go_on(p, Some(leaves), body, args, holds)
 }

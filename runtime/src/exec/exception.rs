@@ -14,7 +14,7 @@ use crate::code::stubs::{for_each_return, for_each_return_word};
 use crate::heap::Heap;
 use crate::loader::module::{self, Mfa};
 use crate::process::logger::log_uncaught;
-use crate::process::order::explore;
+use crate::process::order::director::may_log;
 use crate::process::{Class, Exiting, Process};
 use crate::term::{Atom, CodeAddress, RawTerm, Term, View, am, tag};
 
@@ -485,8 +485,7 @@ pub(crate) fn note_uncaught(p: &Process, _: Exiting) {
         return;
     }
     let reason = exit_reason(p);
-    // Nobody reads what a run of an exploration logs.
-    if p.exception.class != Class::Exit && !explore::is_on() {
+    if p.exception.class != Class::Exit && may_log() {
         log_uncaught(p, reason);
     }
     let _ = p.exit_with(reason);

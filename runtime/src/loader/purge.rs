@@ -15,9 +15,10 @@ use parking_lot::Mutex;
 use super::module::{self, MODIFICATION, Module, versions};
 use crate::code::entry::{self, FunEntry};
 use crate::code::stubs::for_each_return;
+use crate::process::Process;
 use crate::process::dirty::give_up;
+use crate::process::order::director::may_free_code;
 use crate::process::suspension::go_on;
-use crate::process::{Process, order};
 use crate::sched;
 use crate::term::{Atom, CodeAddress, Pid};
 
@@ -121,8 +122,7 @@ pub(crate) fn complete(name: Atom) -> bool {
     let old = module::end_purge(name, true, purge.saved);
     purge.waiting.into_iter().for_each(go_on);
     let done = old.is_some();
-    // When a process leaves old code is chance: in a replay, one may still run what none ran in the recorded run.
-    if let Some(old) = old.filter(|_| !order::is_followed()) {
+    if let Some(old) = old.filter(|_| may_free_code()) {
         module::forget(&old);
         // Whoever looks up an address, or is at a breakpoint, may be there still.
         sched::thread_progress().later(move || give_up(old));

@@ -17,7 +17,7 @@ use crate::code::bif::{self, Chance};
 use crate::code::nif::{Body, Nif, delaying, taints};
 use crate::code::op::{Op, entry as head};
 use crate::loader::module::{self, MODIFICATION, Module, Versions};
-use crate::process::order;
+use crate::process::order::director::are_answers_recorded;
 use crate::process::{Dirty, Outcome, Process, SpawnOptions, spawn_native};
 use crate::sched::schedulers;
 use crate::sys::crash::{self, Native};
@@ -595,7 +595,7 @@ unsafe fn nifs_of(
 /// numbers of `crypto`.
 fn is_recorded_here(module: Atom, name: &str, arity: u8) -> bool {
     let row = || bif::nif(module, Atom::existing(name)?, arity);
-    order::is_asked() && row().is_some_and(|row| row.chance == Chance::Answer)
+    are_answers_recorded() && row().is_some_and(|row| row.chance == Chance::Answer)
 }
 
 fn library_of(

@@ -19,7 +19,7 @@ use super::linked::{self, Library};
 use super::streams::{Descriptor, Mode, Streams};
 use super::{CHANGES, Port, State, table};
 use crate::process::order::answer::Native;
-use crate::process::order::{self, answer, replay, sockets};
+use crate::process::order::{answer, replay, sockets};
 use crate::process::{Process, Signal, deliver};
 use crate::sys::chance::{outside, paths};
 use crate::sys::{environment, errno, file, spawn};
@@ -564,8 +564,8 @@ fn insert_as(state: State, number: Option<u64>) -> Result<Arc<Port>, Error> {
     };
     let reservation = reservation.map_err(|_| Error::SystemLimit)?;
     let is_socket = state.driver.as_ref().is_some_and(|it| it.is_socket());
-    if is_socket && order::is_asked() {
-        sockets::note(PortId(reservation.data()));
+    if is_socket {
+        sockets::made(PortId(reservation.data()));
     }
     let port = Arc::new(Port {
         tracee: crate::trace::Tracee::default(),

@@ -10,7 +10,7 @@
 //! Invariants: S1 of `process/shared.rs`.
 #![expect(unsafe_code, reason = "a process is changed by who has woken it")]
 
-use super::order::{self, Source};
+use super::order::Source;
 use super::probe::{self, PROCS};
 use super::refs::RefNumbers;
 use super::seq_token::Mark;
@@ -18,6 +18,7 @@ use super::shared::lookup;
 use super::signal::{Sender, TracedMessage};
 use super::{ProcShared, Process, Signal, WaitFor, trace_flags};
 use crate::heap::{Literals, Message, size};
+use crate::process::order::director::may_place_directly;
 use crate::sched::ptab;
 use crate::term::{Pid, Term};
 
@@ -83,7 +84,7 @@ impl ProcShared {
     #[inline(always)]
     fn lets_place(&self) -> bool {
         self.signals.is_empty()
-            && order::delivers_at_once()
+            && may_place_directly()
             && !self.tracee.has(trace_flags::RECEIVE)
             && !probe::asks(PROCS)
     }
@@ -127,7 +128,7 @@ impl Process {
             return Some(words);
         };
         if is_numbered {
-            self.delivers(
+            self.note_delivery(
                 Source::of(Sender::Process, message.from, message.number),
                 before_others,
             );
@@ -151,7 +152,7 @@ impl Process {
     }
 
     /// Whether a message of `words` words, in an empty queue, is laid on the heap now where the order is recorded: if a
-    /// receive that looks for it would do so ([`Process::places_first`]).
+    /// receive that looks for it would do so ([`Process::place_first`]).
     fn may_place(&self, words: usize) -> bool {
         let looks = self.wait_for == WaitFor::Message && self.mailbox.has_looked();
         looks && self.mailbox.may_place_first(words)

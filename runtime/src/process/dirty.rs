@@ -19,7 +19,6 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::order;
 use super::probe::probes;
 use super::seq_token::Seq;
 use super::signal::Request;
@@ -309,19 +308,6 @@ impl Process {
         }
     }
 
-    /// Charges the words that a dirty call returned, where its code goes on behind the call. Where the order of a run is
-    /// recorded or followed, this is no sooner: whether they come before a signal that ends the process is chance.
-    #[inline]
-    pub(crate) fn claim_dirty_words(&self) {
-        if order::is_asked()
-            && let Some(own) = self.order.get()
-            && own.borrow().brought > 0
-        {
-            self.heap
-                .claim(std::mem::take(&mut own.borrow_mut().brought));
-        }
-    }
-
     /// Comes back, unless its call runs or is made in any case. A call that has not begun is made again.
     pub(crate) fn call_back(&mut self) {
         self.come_back();
@@ -337,11 +323,7 @@ impl Process {
         let Process { heap, psd, .. } = *stand_in;
         let before = self.allocated_words();
         self.heap.adopt(heap);
-        if order::is_asked() {
-            let words = self.allocated_words().saturating_sub(before) as usize;
-            self.heap.claim_later(words);
-            self.own_order().brought += words;
-        }
+        self.put_off_dirty_words(self.allocated_words().saturating_sub(before) as usize);
         if let Some(psd) = psd.into_inner() {
             let mut own = self.psd();
             own.work = psd.work;

@@ -102,9 +102,6 @@ impl Process {
             }
             self.leaves_orphan();
             self.step(order::Step::Exit);
-            if explore::is_on() {
-                explore::ends(self);
-            }
             if let Some(reason) = self.exit_reason() {
                 self.change_flags(|flags| flags.terminating = true);
                 happened(&self.shared, Event::Exit, reason);
@@ -120,7 +117,7 @@ impl Process {
             .and_then(|()| self.tell_nodes());
         if given_up.is_err() {
             if matches!(given_up, Err(Control::Wait)) {
-                self.answers_at_end();
+                self.answer_while_it_waits_to_end();
             }
             probes().exiting(self, false);
             return given_up;
@@ -133,10 +130,8 @@ impl Process {
         // From here on nothing can be sent to it; what was is answered as by a process that is gone.
         let sent = self.shared.signals.close();
         self.mailbox.middle.append(sent);
-        if explore::is_on() {
-            for signal in self.take_deferred() {
-                self.answer_while_exiting(signal);
-            }
+        for signal in self.take_deferred() {
+            self.answer_while_exiting(signal);
         }
         for signal in self.held_of_links() {
             self.answer_while_exiting(signal);
@@ -153,26 +148,11 @@ impl Process {
         Ok(())
     }
 
-    /// It waits for its turn with what it gives up: where a recorded run is followed, it may have to wait for what another
-    /// process does that asks it before. In an exploration, it has been asked before.
-    fn answers_at_end(&mut self) {
-        if !order::is_followed() || explore::is_on() {
-            return;
-        }
-        let sent = self.shared.signals.take_all();
-        self.mailbox.middle.append(sent);
-        for signal in std::mem::take(&mut self.mailbox.middle) {
-            match signal {
-                Signal::Question { run, .. } => run(Some(self)),
-                Signal::Request(_) => signal.answer_for_gone(self.pid()),
-                other => self.mailbox.middle.push(other),
-            }
-        }
-        self.refuse_system_tasks();
-    }
-
     /// A signal that was sent before the end: it may change which processes are to be told.
     fn answer_while_exiting(&mut self, signal: Signal) {
+        let Some(signal) = self.take_behind_end(signal) else {
+            return;
+        };
         match signal {
             Signal::Unlink { from, id } => {
                 if let Some(mut relations) = self.some_relations() {
@@ -196,14 +176,6 @@ impl Process {
                     relations.remove_origin(reference);
                 }
             }
-            // In an explored run, a process that has asked before the end gets the reason of the end.
-            Signal::Monitor { reference, from } if explore::is_on() => {
-                self.relations().targets.insert(reference, from);
-            }
-            Signal::Link { from } if explore::is_on() => {
-                self.relations().linked_by(from);
-            }
-            Signal::Question { run, .. } if explore::is_on() => run(Some(self)),
             other => other.answer_for_gone(self.pid()),
         }
     }
@@ -264,8 +236,7 @@ impl Process {
             let mut signal = ExitSignal::of_link(me, reason, token);
             match peer.pid() {
                 Some(pid) => {
-                    explore::settle(pid, &mut signal);
-                    self.tells_exit(&signal, pid);
+                    self.note_exit_signal_of_link(pid, &mut signal);
                     together.deliver(pid, Signal::Exit(Box::new(signal)));
                 }
                 None => deliver_to_peer(peer, Signal::Exit(Box::new(signal))),

@@ -1,17 +1,16 @@
 //! Handles signals, in the context of their receiver.
 
-use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
 use super::event::Event;
 use super::nodes::{self, RemoteProcess};
-use super::order::replay::stop;
-use super::order::{self, Source, explore, sockets};
+use super::order::director::may_timing_show;
+use super::order::{Source, explore};
 use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
 use super::seq_token::{Mark, Token};
-use super::signal::{ANSWER, ExitSignal, OUTSIDE, Sender, TracedMessage, deliver_to_peer};
+use super::signal::{ANSWER, ExitSignal, Sender, TracedMessage, deliver_to_peer};
 use super::{Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor, trace_flags, user_timers};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
@@ -120,16 +119,13 @@ impl Process {
         if let Err(exiting) = self.fetch_due() {
             return Some(Next::Exit(exiting));
         }
-        (!explore::is_on() && self.waits_to_end()).then_some(Next::Wait)
+        self.must_wait_in_call().then_some(Next::Wait)
     }
 
     /// [`Process::fetch_signals`], and what has been held until now: a built-in function may wait for it.
     fn fetch_due(&mut self) -> Result<(), Exiting> {
         self.fetch_signals()?;
-        match order::is_followed() {
-            true => self.deliver_due(),
-            false => Ok(()),
-        }
+        self.deliver_due()
     }
 
     /// Takes what has been sent so far and handles it. `false` when there was nothing.
@@ -138,7 +134,7 @@ impl Process {
     /// When a signal, or what it asks for, ends the process.
     pub(crate) fn fetch_signals(&mut self) -> Result<bool, Exiting> {
         self.mailbox.not_looked_for(0);
-        let has_handled = explore::is_on() && !self.is_exiting() && self.handle_deferred()?;
+        let has_handled = self.handle_deferred()?;
         // Before the look, so that what comes behind it wakes us.
         let _ = self.shared.run_state.take_wake();
         let sent = self.shared.signals.take_all();
@@ -159,12 +155,11 @@ impl Process {
             goes_on = self.handle(signal);
         }
         probes().queue_grew(self);
-        if order::is_asked() {
-            // When signals come is chance: they cost nothing.
-            self.fcalls.set(reds);
-        } else if work > 0 {
+        if work > 0 {
             self.bump_reds(work / WORK_PER_RED + 1);
         }
+        // When signals come is chance.
+        self.forget_reds(reds);
         goes_on
             .and_then(|()| self.run_system_tasks())
             .map(|()| true)
@@ -175,25 +170,10 @@ impl Process {
         !self.mailbox.middle.is_empty()
     }
 
-    /// Handles a signal, or puts it off where a recorded run is followed in which others came first.
-    fn handle(&mut self, signal: Signal) -> Result<(), Exiting> {
-        if stop::is_asked() && self.is_looked_at() {
-            return self.handle_standing(signal);
-        }
-        if order::is_followed() {
-            return self.handle_in_turn(signal);
-        }
-        self.handle_now(signal)
-    }
-
-    pub(super) fn handle_now(&mut self, signal: Signal) -> Result<(), Exiting> {
-        if explore::is_on() && self.defers(&signal) {
-            self.defer(signal);
-            return Ok(());
-        }
-        self.handle_at_once(signal)
-    }
-
+    /// Does what a signal asks for.
+    ///
+    /// # Errors
+    /// When it ends the process.
     pub(super) fn handle_at_once(&mut self, signal: Signal) -> Result<(), Exiting> {
         match signal {
             Signal::Message {
@@ -261,9 +241,7 @@ impl Process {
 
     /// The runtime's answer to a request of this process.
     fn handle_answer(&mut self, from: Pid, message: Message) {
-        if order::is_asked() {
-            self.record_reply(message.term());
-        }
+        self.record_reply(message.term());
         self.report_received(from.into(), &message);
         self.mailbox.push(message, Mark::ANSWER);
     }
@@ -294,9 +272,7 @@ impl Process {
         let mark = traced
             .token
             .map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
-        if order::is_asked() {
-            self.delivers(source, before_others);
-        }
+        self.note_delivery(source, before_others);
         self.mailbox.put(traced.message, mark, before_others);
     }
 
@@ -336,8 +312,8 @@ impl Process {
         };
         if alias.end == AliasEnd::Reply {
             self.relations().aliases.remove(&reference);
-            if self.demonitor(reference, false) && order::is_asked() {
-                self.keeps_replied(reference);
+            if self.demonitor(reference, false) {
+                self.note_replied(reference);
             }
         }
         Some(alias.priority && priority)
@@ -351,12 +327,7 @@ impl Process {
         message: &Message,
         priority: bool,
     ) {
-        if order::is_asked() {
-            if number == OUTSIDE {
-                self.tell_content(message.term());
-            }
-            self.delivers(Source::of(sender, from, number), priority);
-        }
+        self.note_arrival((sender, from, number), message.term(), priority);
         let from = if sender == Sender::Timer {
             SYSTEM
         } else {
@@ -381,8 +352,8 @@ impl Process {
         priority: bool,
         build: impl for<'h> FnOnce(&'h Heap) -> Term<'h>,
     ) {
-        if order::is_asked() {
-            self.delivers(source, priority);
+        self.note_delivery(source, priority);
+        if !may_timing_show() {
             // When it comes is chance: it is no part of the heap before the process takes it.
             let message = Heap::detached().into_message(build);
             self.report_received(SYSTEM.into(), &message);
@@ -451,15 +422,15 @@ impl Process {
             }
         };
         if !linked && reason.term() == am::kill {
-            self.record_killed_by(from.pid(), access);
+            self.record_killed_by(from.pid(), access, is_gone);
             return Err(self.exit_with(Atom::term(am::killed)));
         }
         if traps.unwrap_or(self.flags.get().trap_exit) {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
             explore::exit_arrives(self, from.pid(), access);
             let source = Source::exit_of(from.pid(), is_gone);
-            if linked && order::is_asked() && sockets::is_socket_peer(from) {
-                self.tell_exit_of_socket(from, reason.term());
+            if linked {
+                self.record_exit_of_socket(from, reason.term());
             }
             self.push_own(mark, source, priority, |p| {
                 p.tuple(&[Atom::term(am::EXIT), from.term(p), p.attach(reason)])
@@ -472,21 +443,9 @@ impl Process {
             unlinked(self);
             return Ok(());
         }
-        self.record_killed_by(from.pid(), access);
-        if order::is_asked() {
-            self.own_order().was_gone = is_gone;
-        }
+        self.record_killed_by(from.pid(), access, is_gone);
         let reason = self.heap.attach(reason);
         Err(self.exit_with(reason))
-    }
-
-    /// Records the exit signal that ends it: of a process, sent with this access or by its end.
-    pub(super) fn record_killed_by(&self, from: Option<Pid>, access: u64) {
-        explore::record_killed_by(self, from, access);
-        if order::is_asked() {
-            let mut own = self.own_order();
-            (own.is_ended, own.ended_by) = (true, from);
-        }
     }
 
     fn handle_down(&mut self, signal: Signal) {
@@ -498,11 +457,7 @@ impl Process {
         else {
             return;
         };
-        if order::is_asked() && self.monitors_socket(reference) {
-            let reason = Message::copy_of(reason.term());
-            let told = self.down_message(reference, reason);
-            told.iter().for_each(|told| self.tell_content(told.term()));
-        }
+        self.record_down_of_socket(reference, reason.term());
         let Some(origin) = self
             .some_relations()
             .and_then(|mut relations| relations.remove_origin(reference))
@@ -517,26 +472,6 @@ impl Process {
         self.push_own(Mark::KEEPS, source, origin.priority, |heap| {
             down_message(heap, (reference, pid), origin.tag, item, reason)
         });
-    }
-
-    /// Is this one of its monitors, and of a socket?
-    fn monitors_socket(&self, reference: RefNumbers) -> bool {
-        let relations = self.some_relations();
-        let origin = relations.as_ref().and_then(|it| it.origins.get(&reference));
-        match origin.map(|origin| origin.target) {
-            Some(Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port))) => {
-                sockets::is_socket(port)
-            }
-            _ => false,
-        }
-    }
-
-    /// The end of a socket is delivered next.
-    fn tell_exit_of_socket(&self, from: Peer, reason: Term<'_>) {
-        let message = Heap::detached().into_message(|heap| {
-            heap.tuple(&[Atom::term(am::EXIT), from.term(heap), heap.copy_in(reason)])
-        });
-        self.tell_content(message.term());
     }
 
     /// What the monitor `reference` would tell with this reason.
@@ -608,10 +543,7 @@ impl Process {
         else {
             return false;
         };
-        explore::gives_up_monitor(self.pid(), reference, keeps);
-        if let Some(pid) = origin.target.process() {
-            self.tells_signal(SignalKind::Demonitor, pid);
-        }
+        self.note_demonitor(reference, origin.target.process(), keeps);
         send_demonitor(&origin.target, reference, self.pid());
         true
     }
@@ -634,17 +566,10 @@ impl Process {
     pub(crate) fn rest(&mut self, live: usize) {
         self.mailbox.restart();
         // Whether a message is there is chance: then it collects in any case.
-        if !self.mailbox.has_new() || order::is_asked() {
+        if !self.mailbox.has_new() || !may_timing_show() {
             self.collect_hibernate(live);
         }
-        if order::is_followed() {
-            // The turn of what is held may have come with the last step.
-            self.wake_if_held_is_due();
-        }
-        if explore::is_on() {
-            self.note_receive_that_may_end(false);
-            self.waits_for_its_end();
-        }
+        self.prepare_to_rest();
         self.wait();
     }
 

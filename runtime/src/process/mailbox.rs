@@ -29,12 +29,12 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::offset_of;
 
-use super::order::explore;
 use super::probe::probes;
 use super::refs::RefNumbers;
 use super::seq_token::Mark;
 use super::{Exiting, Process, Signal, order};
 use crate::heap::{Heap, Literals, Message, size};
+use crate::process::order::director::{are_looks_steps, may_timing_show};
 use crate::sched::sig_queue::Batch;
 use crate::term::{CodeAddress, RawTerm, Term, View, am, tag};
 use queue::Queue;
@@ -414,16 +414,12 @@ pub(crate) fn timeout_ms(timeout: Term<'_>) -> Option<u32> {
 }
 
 impl Process {
-    /// The message at the save pointer, for the instructions up to [`Process::next_message`] or
-    /// [`Process::remove_message`]. Handles signals when there is none: check [`Process::is_held`] on `None`. May
-    /// collect, and run what other processes asked for; nothing but y registers survives.
+    /// As [`Process::peek_message`], where messages are looked at as they come.
     ///
     /// # Errors
     /// When a signal ends the process.
-    pub fn peek_message(&mut self) -> Result<Option<Term<'_>>, Exiting> {
-        if order::is_asked() {
-            return self.peek_in_order();
-        }
+    #[inline]
+    pub(super) fn peek_at_once(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         loop {
             if self.mailbox.looks_for_more() {
                 self.bump_reds(FETCH_REDS);
@@ -437,68 +433,25 @@ impl Process {
                 return Ok(None);
             }
         }
-        Ok(self.examines())
+        Ok(self.examine())
     }
 
     /// What is charged for the look that a receive begins with, where the order of a run is recorded or followed: how
     /// often it has to look until a message comes is chance, and costs no more.
-    pub(crate) fn first_look_reds(&mut self) -> i64 {
-        match std::mem::replace(&mut self.mailbox.has_looked, true) {
-            true => 0,
-            false => FETCH_REDS,
+    /// `None` where each look is charged for by itself.
+    #[inline]
+    pub(crate) fn first_look_reds(&mut self) -> Option<i64> {
+        if !are_looks_steps() {
+            return None;
         }
-    }
-
-    /// As [`Process::peek_message`], where the order of a run is recorded or followed.
-    fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
-        if !order::is_only_recorded() {
-            return self.peek_in_turn();
-        }
-        while !self.mailbox.has_new() {
-            if !self.fetch_signals()? || self.is_held() {
-                return Ok(None);
-            }
-        }
-        self.places_first();
-        Ok(self.examines())
-    }
-
-    /// As [`Process::peek_message`], where what comes may have to wait for its turn.
-    fn peek_in_turn(&mut self) -> Result<Option<Term<'_>>, Exiting> {
-        if self.is_flushing() {
-            let has_new = self.mailbox.has_new();
-            return Ok(has_new.then(|| self.examines()).flatten());
-        }
-        if self.stands_again() {
-            return Ok(None);
-        }
-        if self.waits_to_try() {
-            self.fetch_signals()?;
-        }
-        while !self.mailbox.has_new() || self.awaits_end() || self.awaits_collection() {
-            let has_fetched = self.fetch_signals()?;
-            if order::is_followed() {
-                self.deliver_due()?;
-                if self.awaits_end() || self.is_stopped() {
-                    return Ok(None);
-                }
-                if self.mailbox.has_new() && !self.awaits_collection() {
-                    break;
-                }
-            }
-            if !has_fetched || self.is_held() {
-                self.collects_in_turn(true)?;
-                return Ok(None);
-            }
-        }
-        self.places_first();
-        Ok(self.examines())
+        let has_looked = std::mem::replace(&mut self.mailbox.has_looked, true);
+        Some(if has_looked { 0 } else { FETCH_REDS })
     }
 
     /// Lays the first message of the queue on the heap, where the order of a run is recorded or followed, if a receive looks
     /// at it that has begun there: that it does is no chance, so it may cost words of the heap. Where one waits and there
     /// is no other message, its sender does the same when it sends.
-    pub(super) fn places_first(&mut self) {
+    pub(super) fn place_first(&mut self) {
         if self.mailbox.place_of_current() != Some(0) || self.flags.get().off_heap_messages {
             return;
         }
@@ -513,7 +466,7 @@ impl Process {
     }
 
     /// The message at the save pointer, for the registers.
-    fn examines(&mut self) -> Option<Term<'_>> {
+    pub(super) fn examine(&mut self) -> Option<Term<'_>> {
         self.mailbox.is_examining = true;
         let slot = self.mailbox.queue.get(self.mailbox.queue.save());
         slot.map(|slot| slot.message.term())
@@ -529,7 +482,7 @@ impl Process {
         let looked_for = mailbox.looked_for();
         mailbox.queue.walk(looked_for);
         // How many messages have come since a marker was set is chance.
-        let costs = !(mailbox.is_marked && order::is_asked());
+        let costs = !mailbox.is_marked || may_timing_show();
         mailbox.passed += u32::from(costs);
         costs.into()
     }
@@ -538,18 +491,10 @@ impl Process {
     #[inline]
     pub fn remove_message(&mut self) {
         self.mailbox.is_examining = false;
-        let place = match order::is_asked() {
-            true => self.mailbox.place_of_current(),
-            false => None,
-        };
+        let place = self.place_of_receive();
         let passed = self.mailbox.passed;
         if let Some(mut slot) = self.mailbox.take_current() {
-            if let Some(at) = place {
-                self.receives(at);
-            } else if order::is_asked() {
-                // How many messages came before the runtime's answer is chance.
-                self.gives_back(passed.into());
-            }
+            self.note_receive(place, passed);
             self.heap.attach_in_place(&mut slot.message);
             match slot.attached_words {
                 0 => {}
@@ -592,7 +537,7 @@ impl Process {
     /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
     pub fn wait_timeout(&mut self, timeout: Term<'_>, timeout_pc: CodeAddress) -> WaitTimeout {
         let moves_not = timeout.as_small().is_some() || timeout == am::infinity;
-        if moves_not && order::is_followed() && self.collects_in_turn(true).is_err() {
+        if moves_not && self.collects_in_turn(true).is_err() {
             // It ends when it is woken.
             self.shared.wake();
             return self.waits_in_time();
@@ -604,14 +549,12 @@ impl Process {
             }
             // Woken by something else: where `timeout` was is not kept then. A receive that takes no message comes here when
             // all have come that came first in the recorded run.
-            let is_over = !explore::is_on() && self.follows_timeout();
-            if is_over || self.receive_timed_out() {
+            if self.has_timed_out_as_recorded() || self.receive_timed_out() {
                 return WaitTimeout::Elapsed;
             }
             return self.waits_in_time();
         }
-        if !awaits_collection && timeout != am::infinity && self.follows_timeout() {
-            explore::time_has_passed(timeout);
+        if !awaits_collection && self.times_out_as_recorded(timeout) {
             return WaitTimeout::Elapsed;
         }
         if timeout == am::infinity {
@@ -631,9 +574,7 @@ impl Process {
     }
 
     fn waits_in_time(&mut self) -> WaitTimeout {
-        if order::is_followed() {
-            self.wake_if_held_is_due();
-        }
+        self.wake_if_held_is_due();
         // Before a collection, it comes here again with each signal.
         if !self.awaits_collection() {
             self.wait();

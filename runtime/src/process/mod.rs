@@ -129,6 +129,7 @@ pub(crate) use work::in_small_steps;
 pub(crate) use work::{AtRest, Due, PauseWords, Work, work};
 
 use crate::heap::{Heap, next_heap_size};
+use crate::process::order::director::may_timing_show;
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, CodeAddress, Pid, RawTerm, Term};
 use dictionary::Dictionary;
@@ -422,7 +423,7 @@ impl Process {
     /// if it waits or is on a dirty scheduler meanwhile: whether it does is chance, and so would be what calls give up at
     /// the end of a slice.
     pub(crate) fn rests(&self, outcome: Outcome) {
-        if self.spends_slice(outcome) || !order::is_asked() {
+        if self.spends_slice(outcome) || may_timing_show() {
             self.new_slice();
         }
     }
@@ -435,7 +436,7 @@ impl Process {
 
     /// Whether a time slice begins here, rather than one that goes on.
     pub(crate) fn begins_slice(&self) -> bool {
-        !order::is_asked() || self.fcalls.get() == CONTEXT_REDS
+        may_timing_show() || self.fcalls.get() == CONTEXT_REDS
     }
 
     /// Process-specific data, to be changed; it is made where there is none.

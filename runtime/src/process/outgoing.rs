@@ -1,19 +1,17 @@
 //! The operations of a process on others: sends, links, monitors, exit signals.
 
-use beamline_formats::ring::SignalKind;
-
 use super::direct_send::{ByAlias, Plain};
 use super::nodes::{self, Remote, Sending};
-use super::order::replay::{SystemNotice, stop};
-use super::order::{explore, identity, turns};
+use super::order::director::may_timing_show;
+use super::order::replay::SystemNotice;
+use super::order::{explore, identity};
 use super::probe::probes;
 use super::refs::{RefNumbers, make_pid_ref, make_ref};
-use super::registry::{self, Named, whereis};
+use super::registry::{Named, whereis};
 use super::seq_token::Token;
-use super::signal::{ExitSignal, Sender, TracedMessage, deliver_to_peer};
+use super::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use super::{
-    Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, order, send, tally,
-    trace_flags,
+    Alias, Control, Monitored, Origin, Peer, Process, Signal, deliver, send, tally, trace_flags,
 };
 use crate::heap::{Literals, Message, size};
 use crate::term::counted::{is_alive, node_name};
@@ -73,24 +71,7 @@ pub(crate) fn send_with(
     message: Term<'_>,
     sending: Sending,
 ) -> Result<(), NotSent> {
-    if stop::is_asked() && is_for_process(to) {
-        p.stops_before_sending().map_err(NotSent::not_yet)?;
-    }
-    let named = match receiver_name(to) {
-        Some(name) if order::is_asked() => p
-            .takes_turn_by_name(name)
-            .and_then(|()| registry::find(p, name))
-            .map_err(NotSent::not_yet)?,
-        Some(name) => whereis(name),
-        None => {
-            if turns::may_wait()
-                && let Some(pid) = receiver_pid(to)
-            {
-                p.wait_for_turn(pid).map_err(NotSent::not_yet)?;
-            }
-            None
-        }
-    };
+    let named = p.find_receiver(to).map_err(NotSent::not_yet)?;
     if p.shared().tracee.has(trace_flags::SEND) {
         report_send(p, to, message);
     }
@@ -127,9 +108,8 @@ fn send_on(
         View::Ref(reference) => {
             if let Some(pid) = reference.pid() {
                 let token = seq_token(p, pid, to, message);
-                let number = p.next_sending(pid);
+                let number = p.next_sending_by_alias(pid, reference.numbers());
                 let alias = Some((reference.numbers(), sending.priority));
-                explore::sends_through(p, number, pid, reference.numbers());
                 send_sized(p, pid, (message, alias), token, number);
             }
         }
@@ -173,7 +153,7 @@ fn discard(p: &Process, to: Term<'_>, message: Term<'_>) {
 }
 
 /// The process that a message is for, by its pid or an alias.
-fn receiver_pid(to: Term<'_>) -> Option<Pid> {
+pub(super) fn receiver_pid(to: Term<'_>) -> Option<Pid> {
     match to.view() {
         View::Pid(pid) => Some(pid),
         View::Ref(reference) => reference.pid(),
@@ -182,7 +162,7 @@ fn receiver_pid(to: Term<'_>) -> Option<Pid> {
 }
 
 /// Whether a message goes to a process now.
-fn is_for_process(to: Term<'_>) -> bool {
+pub(super) fn is_for_process(to: Term<'_>) -> bool {
     match receiver_name(to) {
         Some(name) => matches!(whereis(name), Some(Named::Process(_))),
         None => receiver_pid(to).is_some(),
@@ -191,7 +171,7 @@ fn is_for_process(to: Term<'_>) -> bool {
 
 /// The name that a message is for, on this node.
 #[inline]
-fn receiver_name(to: Term<'_>) -> Option<Atom> {
+pub(super) fn receiver_name(to: Term<'_>) -> Option<Atom> {
     match to.view() {
         View::Atom(name) => Some(name),
         View::Tuple(tuple) => match tuple.elements() {
@@ -214,7 +194,7 @@ fn deliver_to_named(p: &Process, named: Named, message: Term<'_>) -> Result<(), 
 fn send_to_pid(p: &Process, pid: Pid, message: Term<'_>) {
     let token = seq_token(p, pid, pid.term(), message);
     let number = p.next_sending(pid);
-    if explore::is_on() && explore::asks_for_end(pid, message) {
+    if explore::end_as_asked(pid, message) {
         return;
     }
     send_sized(p, pid, (message, None), token, number);
@@ -301,8 +281,8 @@ fn send_to_port(p: &Process, port: Port, message: Term<'_>) -> Result<(), NotSen
 /// The sequential trace token that goes with a message to the process `pid`, which tracers see go to `to`.
 #[inline(always)]
 fn seq_token(p: &Process, pid: Pid, to: Term<'_>, message: Term<'_>) -> Option<Token> {
-    // Where the order of a run is recorded or followed, whether it is gone by then is chance.
-    if p.flags.get().seq_token && (order::is_asked() || super::exists(pid)) {
+    // Whether it is gone by then is chance.
+    if p.flags.get().seq_token && (!may_timing_show() || super::exists(pid)) {
         probes().token_sent(p, to, message)
     } else {
         None
@@ -340,8 +320,7 @@ impl Process {
         let is_new = peer != self.pid().into() && self.relations().link(peer, priority);
         if is_new {
             if let Some(pid) = peer.pid() {
-                explore::links(self, pid);
-                self.tells_signal(SignalKind::Link, pid);
+                self.note_link(pid);
             }
             self.pass_flags_on(peer);
             let from = self.pid().into();
@@ -388,7 +367,7 @@ impl Process {
             .and_then(|mut relations| relations.begin_unlink(peer));
         if let Some(id) = begun {
             if let Some(pid) = peer.pid() {
-                self.tells_signal(SignalKind::Unlink, pid);
+                self.note_unlink(pid);
             }
             let from = self.pid().into();
             deliver_to_peer(peer, Signal::Unlink { from, id });
@@ -403,21 +382,6 @@ impl Process {
             let waiting = relations.spawns.get_mut(&request);
             waiting.is_some_and(|it| !std::mem::replace(&mut it.is_abandoned, true))
         })
-    }
-
-    /// Sends what the runtime has to say for it: one of its sendings, but in an explored run a message of nobody.
-    pub(crate) fn tells(&self, to: Pid, message: Message) {
-        let from = self.pid();
-        let signal = match explore::is_on() {
-            true => Signal::message(message.term(), from),
-            false => Signal::Message {
-                message,
-                from,
-                sender: Sender::Runtime,
-                number: self.next_sending(to),
-            },
-        };
-        deliver(to, signal);
     }
 
     /// What its monitor of this reference tells, for a replay; `None` where there is none.
@@ -457,8 +421,7 @@ impl Process {
         let signal = Signal::Monitor { reference, from };
         match target {
             Monitored::Process(pid) | Monitored::Name(_, _, Some(pid)) => {
-                explore::monitors(self, pid, reference);
-                self.tells_signal(SignalKind::Monitor, pid);
+                self.note_monitor(pid, reference);
                 deliver(pid, signal);
             }
             Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port)) => {
@@ -490,8 +453,7 @@ impl Process {
             priority,
             ..ExitSignal::new(self.pid().into(), reason)
         };
-        explore::calls_exit(self, to, &mut signal);
-        self.tells_exit(&signal, to);
+        self.note_exit_signal(to, &mut signal);
         // Gone: then there is nothing to end.
         let _ = send(to, Signal::Exit(Box::new(signal)));
     }

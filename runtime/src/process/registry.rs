@@ -11,8 +11,11 @@ use super::order::answer::Native;
 use super::order::{answer, explore};
 use super::probe::{happened, probes};
 use super::shared::lookup;
-use super::{Control, ProcShared, Process, order};
+use super::{Control, ProcShared, Process};
 use crate::hash::HashMap;
+use crate::process::order::director::{
+    are_accesses_ordered, if_explored, may_timing_show, take_last_name, wake_if_it_may_end,
+};
 use crate::sched::ptab::pin;
 use crate::term::{Atom, Pid, Port, Term, am};
 
@@ -62,6 +65,9 @@ impl Had {
     }
 
     fn note(&self, pid: Pid, name: Atom) {
+        if !are_accesses_ordered() {
+            return;
+        }
         let mut all = self.0.lock();
         let names = all.get_or_insert_default().entry(pid).or_default();
         if !names.contains(&name) {
@@ -70,6 +76,9 @@ impl Had {
     }
 
     fn forget(&self, pid: Pid, name: Atom) {
+        if !are_accesses_ordered() {
+            return;
+        }
         let mut all = self.0.lock();
         let all = all.get_or_insert_default();
         if let Some(names) = all.get_mut(&pid) {
@@ -147,15 +156,13 @@ pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 /// It is not the turn of `p`, as [`Process::accesses`] tells.
 pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
-    if order::is_asked() {
-        let [name, names] = changes_of(name);
-        match to {
-            Named::Process(pid) if explore::is_on() && pid != p.pid() => {
-                p.accesses_all(&[name, names, whether_named(pid)])?;
-            }
-            _ => p.accesses_all(&[name, names])?,
-        }
-    }
+    p.accesses_of(|| {
+        let other = match to {
+            Named::Process(pid) if pid != p.pid() => if_explored(|| whether_named(pid)),
+            _ => None,
+        };
+        changes_of(name).into_iter().chain(other)
+    })?;
     Ok(names)
 }
 
@@ -165,11 +172,9 @@ pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Con
 /// As [`to_give`].
 pub(crate) fn to_free(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
-    if order::is_asked() {
-        p.accesses_all(&changes_of(name))?;
-        if names.get(&name) == Some(&Named::Process(p.pid())) {
-            HAD.forget(p.pid(), name);
-        }
+    p.accesses_of(|| changes_of(name))?;
+    if names.get(&name) == Some(&Named::Process(p.pid())) {
+        HAD.forget(p.pid(), name);
     }
     Ok(names)
 }
@@ -185,9 +190,7 @@ pub(crate) fn to_change_now() -> Changes {
 /// As [`to_give`].
 pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
-    if order::is_asked() {
-        p.accesses(look_for(name))?;
-    }
+    p.accesses_of(|| [look_for(name)])?;
     Ok(names.get(&name).copied())
 }
 
@@ -198,13 +201,13 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
 pub(crate) fn find_to_watch(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
     let named = names.get(&name).copied();
-    if order::is_asked() {
-        let found = look_for(name);
-        match named.is_none() && explore::is_on() {
-            true => p.accesses_all(&[found, explore::end_of_nobody()])?,
-            false => p.accesses(found)?,
-        }
-    }
+    p.accesses_of(|| {
+        let nobody = match named {
+            None => if_explored(explore::end_of_nobody),
+            Some(_) => None,
+        };
+        std::iter::once(look_for(name)).chain(nobody)
+    })?;
     Ok(named)
 }
 
@@ -231,7 +234,7 @@ static GETS: Native = Native::new("erlang", "register", 2);
 pub(crate) fn gets_name(p: &Process, pid: Pid) -> bool {
     let may_get = |shared: &ProcShared| shared.check_nameable() != Err(am::notalive);
     let is_there = || lookup(pid, &pin()).is_some_and(may_get);
-    pid == p.pid() || !order::is_asked() || answer::decided(p, &GETS, is_there)
+    pid == p.pid() || may_timing_show() || answer::decided(p, &GETS, is_there)
 }
 
 /// Gives `name` to a process.
@@ -250,15 +253,10 @@ pub(crate) fn register_process(mut names: Changes, name: Atom, pid: Pid) -> Resu
         return Err(am::notalive);
     }
     names.insert(name, Named::Process(pid));
-    if order::is_asked() {
-        HAD.note(pid, name);
-    }
+    HAD.note(pid, name);
     // A tracer that fails gives up its own name.
     drop(names);
-    if order::is_followed() {
-        // It may wait for the name with its end.
-        shared.wake();
-    }
+    wake_if_it_may_end(shared);
     happened(shared, Event::Register, name.term());
     probes().registered(pid, name);
     Ok(())
@@ -327,16 +325,11 @@ fn to_free_all(p: &Process) -> Result<Changes, Control<'static>> {
 /// As [`to_give`].
 pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
     let shared = p.shared();
-    let named = match order::is_asked() {
+    let named = match are_accesses_ordered() {
         true => Some(to_free_all(p)?),
         false => None,
     };
-    // In an explored run it may get another name until its end is made.
-    let name = match explore::is_on() {
-        true => shared.take_name(),
-        false => shared.refuse_names(),
-    };
-    if let Some(name) = name {
+    if let Some(name) = take_last_name(shared) {
         let mut names = named.unwrap_or_else(to_change_now);
         if names.get(&name) == Some(&Named::Process(shared.pid())) {
             names.remove(&name);

@@ -8,7 +8,7 @@ use beamline_formats::ring::SignalKind;
 use beamline_orders::Heard;
 
 use super::direct_send::ByAlias;
-use super::order::{Setting, Source, replay};
+use super::order::{Setting, Source};
 use super::refs::RefNumbers;
 use super::seq_token::Token;
 use super::{Peer, Process, deliver};
@@ -213,15 +213,6 @@ impl Signal {
             from,
             sender: Sender::Runtime,
             number: ANSWER,
-        }
-    }
-
-    /// The answer of the process `of` to a request whose sender goes on meanwhile. When it comes is chance, and what it says
-    /// may be.
-    pub(crate) fn requested(message: Message, of: Pid) -> Signal {
-        match replay::records_answers() {
-            true => Signal::outside_of(of, message),
-            false => Signal::answer(message, of),
         }
     }
 

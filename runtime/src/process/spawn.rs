@@ -7,7 +7,7 @@ use smallvec::smallvec;
 
 use super::order::replay;
 use super::probe::probes;
-use super::{MaxHeap, NativeBody, Outcome, ProcShared, Process, order, table};
+use super::{MaxHeap, NativeBody, Outcome, ProcShared, Process, table};
 use crate::heap::{Heap, Literals, release, size};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, RawTerm, Term};
@@ -226,11 +226,7 @@ impl Process {
             false => Literals::Share,
         };
         let mut child = Newborn::new(options, size(args, literals), replay::pid_of_child(self))?;
-        self.step(order::Step::Spawn(child.pid()));
-        replay::begins(&child.process);
-        if replay::stop::has_stopped() {
-            self.give_up_slice();
-        }
+        self.note_spawn(&child.process);
         probes().inherits(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
         let copy = match copies {

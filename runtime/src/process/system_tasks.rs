@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::order;
-use super::{Exiting, Process, REFERS_TO_OLD_CODE, Signal, send};
+use super::{Exiting, Process, REFERS_TO_OLD_CODE, send};
 use crate::heap::Message;
+use crate::process::order::director::{may_timing_show, reply_to_request};
 use crate::sched::run_queue::Priority;
 use crate::term::{Atom, Pid, Term, am};
 
@@ -56,7 +56,7 @@ impl SystemTask {
         };
         let answer = Message::of_tuple(&[kind.term(), self.id.term(), result]);
         // Gone: then nobody waits for it.
-        let _ = send(self.requester, Signal::requested(answer, self.of));
+        let _ = send(self.requester, reply_to_request(answer, self.of));
     }
 }
 
@@ -143,9 +143,7 @@ impl Process {
                 Task::CopyLiterals => self.copy_literals().is_ok(),
                 Task::Test => true,
             };
-            if order::is_asked() {
-                self.fcalls.set(reds);
-            }
+            self.forget_reds(reds);
             task.answer(result);
             self.goes_on()?;
         }
@@ -155,8 +153,8 @@ impl Process {
     /// A collection that another process has asked for. Where the order of a run is recorded or followed, the message that its
     /// receive looks at next is laid on the heap before: whether it has looked is chance.
     pub(super) fn collects_for_others(&mut self, major: bool) -> Result<(), Exiting> {
-        if order::is_asked() && self.mailbox.has_looked() {
-            self.places_first();
+        if !may_timing_show() && self.mailbox.has_looked() {
+            self.place_first();
         }
         self.record_collection(major);
         self.collect_now(major)

@@ -26,7 +26,7 @@ use crate::loader::module::versions;
 use crate::process::dirty_queues::{KINDS, queue_of};
 use crate::process::order::explore::{each_resting, with_resting};
 use crate::process::order::turns::wait_for_signals;
-use crate::process::order::{RECORDED, ask, explore, is_followed, replay};
+use crate::process::order::{explore, replay};
 use crate::process::registry::{Named, whereis};
 use crate::process::{Newborn, SpawnOptions, lookup, make_first, spawn_first};
 use crate::sched::{machine, ptab};
@@ -229,7 +229,8 @@ fn halted() -> Option<End> {
 
 /// Whether processes of a run that follows a prefix take time slices, and nothing goes on.
 fn is_idle() -> bool {
-    is_followed() && OWN.with_borrow_mut(|own| own.idle.is_endless(explore::told(), reductions()))
+    replay::has_prefix()
+        && OWN.with_borrow_mut(|own| own.idle.is_endless(explore::told(), reductions()))
 }
 
 fn reductions() -> u64 {
@@ -416,7 +417,6 @@ impl Scheduler {
         let Some(pid) = main.as_ref().map(Newborn::pid).or(waiting) else {
             leave(3)
         };
-        ask(RECORDED);
         explore::begin(pid, &trapping);
         if !prefix.is_empty() {
             match prefix.parse::<Trace>() {
@@ -530,7 +530,7 @@ fn wake(pid: Pid) {
 /// Whether a process waits for a step of its prefix.
 fn has_unfinished() -> bool {
     let mut has = false;
-    if is_followed() {
+    if replay::has_prefix() {
         each_resting(|process| has |= process.unfinished().is_some());
     }
     has

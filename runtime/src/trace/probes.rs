@@ -40,9 +40,7 @@ impl Probes for Tracing {
         flags::inherit(parent, child, linked);
     }
     fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
-        if explore::is_on() {
-            explore::born(pid, || record::first_called(call, args).to_text());
-        }
+        explore::born(pid, || record::first_called(call, args).to_text());
         record::born(pid, parent, call, args);
     }
     fn registered(&self, pid: Pid, name: Atom) {
@@ -52,9 +50,8 @@ impl Probes for Tracing {
         breakpoint::unwinding(p);
     }
     fn ordered(&self, pid: Pid, told: order::OrderEvent) {
-        match explore::is_on() {
-            true => explore::tell(pid, told),
-            false => record::ordered(pid, told),
+        if !explore::keep_step(pid, told) {
+            record::ordered(pid, told);
         }
     }
     fn ordered_again(&self, pid: Pid, again: &mut Option<Growing>) -> bool {
@@ -67,14 +64,12 @@ impl Probes for Tracing {
         record::is_in_application(p)
     }
     fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>) {
-        match explore::is_on() {
-            true => explore::accesses(
-                pid,
-                record::how_of(number, touch),
-                touch.object.number(),
-                record::part_of(touch),
-            ),
-            false => record::accessed(pid, number, touch),
+        let is_kept = explore::keep_access(pid, || {
+            let how = record::how_of(number, touch);
+            (how, touch.object.number(), record::part_of(touch))
+        });
+        if !is_kept {
+            record::accessed(pid, number, touch);
         }
     }
     fn hibernates(&self, p: &Process) {

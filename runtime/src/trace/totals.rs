@@ -16,6 +16,7 @@ use super::meter::Measures;
 use super::profile::pid_text;
 use super::session::{self, OnLoad, Profiled};
 use crate::loader::module::Mfa;
+use crate::process::order::director::may_timing_show;
 use crate::process::tally::{COLLECTIONS, MESSAGES, ON, is_on};
 use crate::process::{self, ProcShared, Process};
 use crate::sched::ptab::pin;
@@ -216,7 +217,7 @@ pub(super) fn begin(p: &mut Process) {
     account(p);
     // Where time slices end depends on how far this one is, and so do the reductions that a call gives up there. In a
     // replay they end where they did in the recorded run.
-    if !crate::process::order::is_asked() {
+    if may_timing_show() {
         p.new_slice();
     }
     outside::forget();

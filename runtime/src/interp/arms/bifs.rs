@@ -9,7 +9,8 @@ use crate::code::{Export, bif::Bif};
 use crate::exec::bif::{BifEnd, call_bif};
 use crate::exec::nif::call_nif;
 use crate::interp::regs::{GO, Go, Guarded, Regs, guarded, header};
-use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS, order};
+use crate::process::order::director::may_timing_show;
+use crate::process::{CONTEXT_REDS, Outcome, X_REGISTERS};
 use crate::term::{CodeAddress, RawTerm, tag};
 
 /// The place of a BIF's call: what differs at the end of the call.
@@ -90,7 +91,7 @@ unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, end
             BifEnd::Again(outcome) => {
                 if matches!(outcome, Outcome::Yield | Outcome::Dirty(_)) && !site.half_way.is_null()
                 {
-                    if order::is_asked() {
+                    if !may_timing_show() {
                         // Its time slice goes on at the entry, which gives a reduction back.
                         let gives_back = match outcome {
                             Outcome::Yield => r.fcalls > 0 && site.is_of_bif(),

@@ -114,9 +114,7 @@ arms! {
     /// A process's last instruction.
     fn normal_exit(r, _i: NormalExit) {
         r.swap_out();
-        if explore::is_on() {
-            explore::returns(r.p, RawTerm(*r.x));
-        }
+        explore::returns(r.p, RawTerm(*r.x));
         r.p.exception = Exception {
             class: Class::Exit,
             ..Exception::error(am::normal.raw())

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use crate::code::op::{Op, read};
 use crate::code::operand::Instruction;
 use crate::interp::regs::Regs;
-use crate::process::order::{explore, turns};
-use crate::process::{Outcome, Process, Saved, Tries, WaitTimeout, order, timeout_ms};
+use crate::process::order::director::may_try_others;
+use crate::process::order::turns;
+use crate::process::{Outcome, Process, Saved, Tries, WaitTimeout, timeout_ms};
 use crate::term::{CodeAddress, RawTerm, Term, am};
 
 /// Whether the receive in which the process looks at messages can time out: one that waits for `infinity` cannot.
@@ -76,7 +77,7 @@ fn place_of_wait(p: &Process) -> Option<CodeAddress> {
 /// The code takes a message, or passes it over: if it was only to try it, where it goes on.
 #[inline]
 fn ends_try(r: &mut Regs<'_>, takes: bool) -> Option<CodeAddress> {
-    if !order::tries_others() {
+    if !may_try_others() {
         return None;
     }
     r.swap_out();
@@ -88,8 +89,8 @@ fn ends_try(r: &mut Regs<'_>, takes: bool) -> Option<CodeAddress> {
 arms! {
     /// `loop_rec`
     fn loop_rec(r, i: LoopRec) {
-        if order::is_asked() {
-            r.fcalls = (r.fcalls - r.p.first_look_reds()).max(0);
+        if let Some(reds) = r.p.first_look_reds() {
+            r.fcalls = (r.fcalls - reds).max(0);
         }
         if r.fcalls <= 0 {
             return r.pause(Outcome::Yield, 0);
@@ -125,9 +126,7 @@ arms! {
                     return r.pause(Outcome::Yield, 0);
                 }
                 if r.p.awaits_turn(|| has_bad_time(r)) {
-                    if explore::is_on() {
-                        r.p.note_receive_that_may_end(has_time(r));
-                    }
+                    r.p.note_receive_that_may_end(|| has_time(r));
                     // Also where a receive has no time to wait: another message comes first.
                     r.p.wait();
                     return r.pause(Outcome::Wait, 0);
@@ -191,9 +190,7 @@ arms! {
             r.p.save_call(Saved::Receive);
         }
         r.swap_out();
-        if explore::is_on() && !r.p.is_flushing() && has_time(r) {
-            explore::could_time_out(r.p.pid());
-        }
+        r.p.note_take(|| has_time(r));
         r.p.remove_message();
         if r.p.wants_collection() {
             r.p.leave_reds(5);

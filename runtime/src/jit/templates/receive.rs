@@ -6,13 +6,13 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 use super::{RAX, RBX, store_at};
 use crate::code::op::{Op, read};
 use crate::jit::compile::Compiler;
+use crate::process::Mailbox;
 use crate::process::offset::{IS_EXAMINING, PASSED, SAVE, WALK, WALK_END};
-use crate::process::{Mailbox, order};
+use crate::process::order::director::are_looks_steps;
 use crate::term::CodeAddress;
 
 pub(super) fn loop_rec(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRec) {
-    // Each look is a step of the order of the run.
-    if order::is_asked() {
+    if are_looks_steps() {
         return c.helper(pc, Op::LoopRec, i);
     }
     let other = c.cold_helper(pc, Op::LoopRec, i);
@@ -34,7 +34,7 @@ const AHEAD: usize = 5;
 const _: () = assert!(AHEAD * Mailbox::SLOT_BYTES < 128, "in a byte");
 
 pub(super) fn loop_rec_end(c: &mut Compiler<'_>, pc: CodeAddress, i: read::LoopRecEnd) {
-    if order::is_asked() {
+    if are_looks_steps() {
         return c.helper(pc, Op::LoopRecEnd, i);
     }
     let other = c.cold_helper(pc, Op::LoopRecEnd, i);

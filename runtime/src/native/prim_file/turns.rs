@@ -17,8 +17,10 @@ use super::{File, Modes, path};
 use crate::heap::Heap;
 use crate::native::object;
 use crate::process::order::access::{Access, Object, Part, Shared, Touch};
-use crate::process::order::explore;
-use crate::process::{Control, Holds, Process, lookup, order};
+use crate::process::order::director::{
+    are_accesses_ordered, are_files_ordered, are_parts_recorded,
+};
+use crate::process::{Control, Holds, Process, lookup};
 use crate::sched::ptab::pin;
 use crate::term::{Pid, Term, View};
 
@@ -45,7 +47,9 @@ pub(super) struct Ordered {
 impl Ordered {
     /// What has been opened by this name, where the order is asked for.
     pub(super) fn of(fd: impl std::os::fd::AsFd, path: &CString) -> Option<Ordered> {
-        let stat = order::is_asked().then(|| fs::fstat(fd).ok()).flatten()?;
+        let stat = are_accesses_ordered()
+            .then(|| fs::fstat(fd).ok())
+            .flatten()?;
         Some(Ordered {
             object: contents_of(&stat)?,
             path: path.as_bytes().to_vec(),
@@ -208,7 +212,7 @@ pub(super) fn take(
     function: &str,
     args: &[Term<'_>],
 ) -> Result<Holds, Control<'static>> {
-    if !order::is_asked() || explore::is_on() || p.has_work() {
+    if !are_files_ordered() || p.has_work() {
         return Ok(None);
     }
     let mut in_hand = IN_HAND.lock();
@@ -228,7 +232,7 @@ pub(super) fn take(
         object: &ALL[one.object],
         access: one.access,
         shared: Shared::Files,
-        part: match order::is_sited() {
+        part: match are_parts_recorded() {
             true => Part::Key(heap.string(&String::from_utf8_lossy(&one.path))),
             false => Part::All,
         },

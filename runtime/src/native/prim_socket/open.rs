@@ -93,11 +93,7 @@ fn open_plain<'p>(p: &'p Process, [domain, kind, protocol, options]: [Term<'p>; 
 
 /// An exploration has no place for what comes from a socket, and says so.
 fn refuse(p: &Process) -> Option<Term<'_>> {
-    if !explore::is_on() {
-        return None;
-    }
-    explore::note_unexplored("sockets");
-    Some(error(p, atom("enotsup")))
+    explore::refuse("sockets").then(|| error(p, atom("enotsup")))
 }
 
 pub(super) fn nif_open_4<'p>(p: &'p Process, arguments: [Term<'p>; 4]) -> BifResult<'p> {

@@ -118,11 +118,10 @@ struct Inet {
 /// # Errors
 /// `badarg`, which is `eprotonosupport` to programs.
 fn refuse_in_exploration() -> Result<(), Error> {
-    if explore::is_on() {
-        explore::note_unexplored("sockets");
-        return Err(Error::Badarg);
+    match explore::refuse("sockets") {
+        true => Err(Error::Badarg),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 impl Inet {

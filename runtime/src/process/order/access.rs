@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
-use super::{OrderEvent, is_asked, is_followed, is_recorded};
+use super::{OrderEvent, is_active, is_followed, is_recorded};
 use crate::hash::HashMap;
 use crate::process::probe::probes;
 use crate::process::{Control, Process, order};
@@ -248,7 +248,7 @@ impl OrderedLock {
         shared: Shared,
         part: Part<'_>,
     ) -> Result<OrderedGuard<'_>, Control<'static>> {
-        if !is_asked() {
+        if !is_active() {
             return Ok(None);
         }
         let turn = self.lock.lock();
@@ -387,10 +387,26 @@ impl Process {
     /// a built-in function makes one access, or keeps in mind those it has made.
     #[inline]
     pub(crate) fn accesses(&self, touch: Touch<'_>) -> Result<(), Control<'static>> {
-        if !is_asked() {
+        if !is_active() {
             return Ok(());
         }
         self.accesses_in_order(&[touch])
+    }
+
+    /// As [`Process::accesses`], for one access of several objects, which are found only where accesses are ordered.
+    ///
+    /// # Errors
+    /// As [`Process::accesses`].
+    #[inline]
+    pub(crate) fn accesses_of<'t, T: IntoIterator<Item = Touch<'t>>>(
+        &self,
+        touches: impl FnOnce() -> T,
+    ) -> Result<(), Control<'static>> {
+        if !is_active() {
+            return Ok(());
+        }
+        let touches: SmallVec<[Touch<'_>; 3]> = touches().into_iter().collect();
+        self.accesses_in_order(&touches)
     }
 
     /// As [`Process::accesses`], for one access of several objects.
@@ -398,7 +414,7 @@ impl Process {
     /// # Errors
     /// As [`Process::accesses`].
     pub(crate) fn accesses_all(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
-        if !is_asked() {
+        if !is_active() {
             return Ok(());
         }
         self.accesses_in_order(touches)

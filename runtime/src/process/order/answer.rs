@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::{OrderEvent, explore, identity, is_asked, is_followed, is_recorded, replay};
+use super::{OrderEvent, identity, is_active, is_explored, is_followed, is_recorded, replay};
 use crate::hash::checksum::crc32;
 use crate::heap::{Heap, Literals, MagicBinary, Message, size};
 use crate::hook::Hook;
@@ -90,7 +90,7 @@ pub(crate) fn replay_or_call<'p, E>(
     native: &'static Native,
     call: impl FnOnce() -> Result<Term<'p>, E>,
 ) -> Result<Term<'p>, E> {
-    if !is_asked() {
+    if !is_active() {
         return call();
     }
     if let Some(recorded) = p.recorded_answer(native) {
@@ -150,7 +150,7 @@ pub(crate) fn call_and_replay<'p>(
     call: impl FnOnce() -> BifResult<'p>,
 ) -> BifResult<'p> {
     let answer = call();
-    if !is_asked() || matches!(answer, Err(Leave::Control(_))) {
+    if !is_active() || matches!(answer, Err(Leave::Control(_))) {
         return answer;
     }
     if let Some(recorded) = p.recorded_message(native) {
@@ -178,7 +178,7 @@ pub(crate) fn in_turn<'p>(
     native: &'static Native,
     call: impl FnOnce() -> BifResult<'p>,
 ) -> BifResult<'p> {
-    if !is_asked() || explore::is_on() {
+    if !is_active() || is_explored() {
         return call();
     }
     if let Some(later) = p.hears_before(native) {
@@ -197,7 +197,7 @@ pub(in crate::process) static HALTS: Native = Native::new("erlang", "halt", 2);
 /// # Errors
 /// It is to be called again.
 pub(crate) fn halts(p: &Process, status: Term<'_>) -> Result<(), Control<'static>> {
-    if !is_asked() || explore::is_on() {
+    if !is_active() || is_explored() {
         return Ok(());
     }
     let later = p.hears_before(&HALTS).or_else(|| match is_followed() {
@@ -223,7 +223,7 @@ fn do_others_rest(p: &Process) -> bool {
 
 /// Whether something is so, which is chance: as it was in the recorded run, or as `call` says. A log may leave it out.
 pub(crate) fn decided(p: &Process, native: &'static Native, call: impl FnOnce() -> bool) -> bool {
-    if !is_asked() || explore::is_on() {
+    if !is_active() || is_explored() {
         return call();
     }
     recorded_or(p, native, || Term::bool(call())) == am::true_
@@ -236,7 +236,7 @@ pub(crate) fn decided_of(
     of: impl FnOnce() -> Option<Arc<MagicBinary>>,
     call: impl FnOnce() -> bool,
 ) -> bool {
-    if !is_asked() || explore::is_on() {
+    if !is_active() || is_explored() {
         return call();
     }
     let answer = recorded_or(p, native, || {
@@ -253,7 +253,7 @@ pub(crate) fn found<'p>(
     native: &'static Native,
     call: impl FnOnce() -> Option<Term<'p>>,
 ) -> Option<Term<'p>> {
-    if !is_asked() || explore::is_on() {
+    if !is_active() || is_explored() {
         return call();
     }
     let answer = recorded_or(p, native, || match call() {
@@ -268,6 +268,32 @@ pub(crate) fn is_given(p: &Process, native: &'static Native) -> bool {
     is_followed() && p.is_given(native)
 }
 
+/// As [`replay_or_call`] where the call has no effect outside, as it is of a socket, or of no port; else as
+/// [`call_and_replay`]. A replay has no sockets, and makes no call of one.
+///
+/// # Errors
+/// Those of `call`, as these say.
+#[inline]
+pub(crate) fn of_port<'p>(
+    p: &'p Process,
+    native: &'static Native,
+    is_of_socket: impl FnOnce() -> bool,
+    call: impl FnOnce() -> BifResult<'p>,
+) -> BifResult<'p> {
+    if !is_active() {
+        return call();
+    }
+    match is_of_socket() {
+        true => replay_or_call(p, native, call),
+        false => call_and_replay(p, native, call),
+    }
+}
+
+/// Whether `p` finds a port closed because it follows no recorded process, and the port is a socket of a replay's.
+pub(crate) fn finds_closed(p: &Process, is_replayed: impl FnOnce() -> bool) -> bool {
+    is_active() && is_replayed() && !p.is_replayed()
+}
+
 /// Whether `p` does what a recorded process did.
 pub(crate) fn is_replayed(p: &Process) -> bool {
     p.is_replayed()
@@ -278,10 +304,14 @@ pub(crate) fn is_replayed(p: &Process) -> bool {
 pub(crate) struct Sent([u64; 2]);
 
 impl Sent {
-    /// Of these bytes. `None` where the order is neither recorded nor followed.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Sent> {
-        let is_told = is_asked() && !explore::is_on();
-        is_told.then(|| Sent([bytes.len() as u64, crc32(0, bytes).into()]))
+    /// What `payload` finds and has digested, if it does. `None` also where answers are not recorded.
+    pub(crate) fn of(payload: impl FnOnce(fn(&[u8]) -> Sent) -> Option<Sent>) -> Option<Sent> {
+        let is_told = is_active() && !is_explored();
+        is_told.then(|| payload(Sent::digest)).flatten()
+    }
+
+    fn digest(bytes: &[u8]) -> Sent {
+        Sent([bytes.len() as u64, crc32(0, bytes).into()])
     }
 
     /// `p` has sent it. A replay sends nothing, but it has to be what the recorded run sent.
@@ -303,7 +333,7 @@ impl Sent {
 
 /// What another process is to answer `p`, which waits for it in code, if that was recorded; else what it answers is.
 pub(crate) fn awaited(p: &Process, native: &'static Native) -> Option<Message> {
-    if !is_asked() || explore::is_on() {
+    if !is_active() || is_explored() {
         return None;
     }
     let recorded = p.recorded_message(native);
@@ -315,7 +345,7 @@ pub(crate) fn awaited(p: &Process, native: &'static Native) -> Option<Message> {
 
 /// Notes this answer, or that a replay has come to where it was noted. A log may leave it out.
 pub(crate) fn noted<'p>(p: &'p Process, native: &'static Native, answer: Term<'p>) {
-    if is_asked() && !explore::is_on() {
+    if is_active() && !is_explored() {
         recorded_or(p, native, || answer);
     }
 }
@@ -349,7 +379,7 @@ pub(crate) fn checked<'p, E>(
     call: impl FnOnce() -> Result<Term<'p>, E>,
 ) -> Result<Term<'p>, E> {
     let answer = call()?;
-    if is_asked()
+    if is_active()
         && let Some(digest) = digest(answer)
     {
         match is_followed()
@@ -402,7 +432,7 @@ pub(crate) fn numbered<E>(
     let recorded = recorded.and_then(|number| number.as_u64());
     let number = p.unsigned(make(recorded)?);
     match recorded {
-        None if is_asked() => p.record_answer(native, number),
+        None if is_active() => p.record_answer(native, number),
         Some(_) if is_recorded() => p.tell_answer(native, number),
         _ => {}
     }
@@ -416,7 +446,7 @@ pub(crate) fn given_alone(
     native: &'static Native,
     call: fn(&mut Process) -> Next,
 ) -> Next {
-    if !is_asked() {
+    if !is_active() {
         return call(p);
     }
     // A signal may end the process in the call: it makes one reduction, so that they say in which one.
@@ -508,6 +538,9 @@ impl Process {
 
     /// Records the reply of another process, `{Reference, Answer}`, if a function waits for it whose answers are recorded.
     pub(in crate::process) fn record_reply(&self, message: Term<'_>) {
+        if !is_active() {
+            return;
+        }
         let native = self.own_order().awaits.take();
         let answer = message
             .as_tuple()

@@ -38,7 +38,7 @@ fn next() -> Option<Maker> {
 /// Which of the references and integers of its process one with these numbers is, from 1; `None` where no process has
 /// made it, or it has made too many.
 pub(in crate::process) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
-    let is_of_process = order::is_asked() && high & BY_PROCESS != 0;
+    let is_of_process = order::is_active() && high & BY_PROCESS != 0;
     let low = low & ((1 << LOW_BITS) - 1);
     let made = u64::from(high & !BY_PROCESS) << LOW_BITS | u64::from(low);
     u32::try_from(made + 1).ok().filter(|_| is_of_process)
@@ -47,7 +47,7 @@ pub(in crate::process) fn number_of([low, _, high]: RefNumbers) -> Option<u32> {
 /// The numbers of a new reference, where the order is asked for and a process runs here.
 #[inline]
 pub(in crate::process) fn reference() -> Option<RefNumbers> {
-    if !order::is_asked() {
+    if !order::is_active() {
         return None;
     }
     let Maker { pid, made } = next()?;
@@ -58,7 +58,7 @@ pub(in crate::process) fn reference() -> Option<RefNumbers> {
 /// A new unique integer, counted from 0, where the order is asked for and a process runs here.
 #[inline]
 pub(in crate::process) fn integer() -> Option<i128> {
-    if !order::is_asked() {
+    if !order::is_active() {
         return None;
     }
     let Maker { pid, made } = next()?;
@@ -77,7 +77,7 @@ impl Process {
     /// Its code begins to run on this thread.
     #[inline]
     pub(in crate::process) fn takes_count(&self) {
-        if order::is_asked() {
+        if order::is_active() {
             let (pid, made) = ((self.pid().0 & 0xffff_ffff) as u32, self.names_made());
             MAKER.set(Some(Maker { pid, made }));
         }
@@ -86,7 +86,7 @@ impl Process {
     /// It runs here no more.
     #[inline]
     pub(in crate::process) fn keeps_count(&self) {
-        if let Some(maker) = order::is_asked().then(|| MAKER.take()).flatten() {
+        if let Some(maker) = order::is_active().then(|| MAKER.take()).flatten() {
             self.set_names_made(maker.made);
         }
     }

@@ -2,11 +2,13 @@
 //! for the recorder.
 //!
 //! - `mode`: whether the order of a run is recorded, followed or explored;
+//! - [`director`]: what the machine asks before it does what others may see, and tells of what it did;
 //! - [`access`]: accesses to what processes share, which come one after another;
 //! - [`answer`]: what native functions answer from outside of the program;
 //! - [`identity`]: references and unique integers that are the same in every run;
 //! - [`sockets`]: which ports are sockets, whose ends are recorded;
 //! - [`turns`]: steps that wait until the scheduler or the replay lets the process make them;
+//! - `receive`: which message a process looks at, and when its receives end;
 //! - [`replay`]: follows the steps of a recorded run;
 //! - [`explore`]: what an explored run keeps beyond its order, for the choice of the next run.
 //!
@@ -17,9 +19,11 @@
 
 pub(crate) mod access;
 pub(crate) mod answer;
+pub(crate) mod director;
 pub(crate) mod explore;
 pub(in crate::process) mod identity;
 mod mode;
+mod receive;
 pub(crate) mod replay;
 pub(crate) mod sockets;
 pub(crate) mod turns;
@@ -31,11 +35,10 @@ use beamline_formats::ring::{Growing, SignalKind};
 use beamline_orders::{Heard, Spent};
 use parking_lot::Mutex;
 
-pub(crate) use mode::{
-    FOLLOWED, RECORDED, SITED, ask, is_asked, is_followed, is_sited, tries_others,
-};
-pub(in crate::process) use mode::{
-    FREE, ask_no_more, delivers_at_once, is_only_recorded, is_recorded,
+pub(crate) use mode::begin_recording;
+use mode::{
+    begin_following, delivers_at_once, is_active, is_explored, is_followed, is_only_recorded,
+    is_recorded, is_sited, set_free, tries_others,
 };
 
 use super::probe::probes;
@@ -106,7 +109,7 @@ impl Source {
             is_gone,
             is_exit: false,
             // In an explored run, prefixes have the order of messages that tell of one process.
-            monitor: identity::number_of(monitor).filter(|_| !explore::is_on()),
+            monitor: identity::number_of(monitor).filter(|_| !is_explored()),
         }
     }
 
@@ -421,7 +424,10 @@ impl Process {
     }
 
     /// Keeps in mind that a message through its alias has ended this monitor.
-    pub(in crate::process) fn keeps_replied(&self, monitor: RefNumbers) {
+    pub(in crate::process) fn note_replied(&self, monitor: RefNumbers) {
+        if !is_active() {
+            return;
+        }
         let replied = &mut self.own_order().replied;
         if replied.len() == REPLIED_MAX {
             replied.pop_front();
@@ -455,7 +461,7 @@ impl Process {
     /// It sends: the number of the sending, 0 where nobody asks for the order.
     #[inline]
     pub(in crate::process) fn next_sending(&self, to: Pid) -> u32 {
-        match is_asked() {
+        match is_active() {
             false => 0,
             true if is_only_recorded() => self.own_order().send(self.pid()),
             true => self.sends_in_order(to),
@@ -465,7 +471,7 @@ impl Process {
     fn sends_in_order(&self, to: Pid) -> u32 {
         self.record_site();
         let number = self.own_order().send(self.pid());
-        if explore::is_on() {
+        if is_explored() {
             explore::sent(self.pid(), to);
         }
         self.follow_step(Step::Send(number));
@@ -475,7 +481,7 @@ impl Process {
 
     /// It sets a timer.
     pub(crate) fn sets_timer(&self) -> Setting {
-        let number = match is_asked() && !explore::is_on() {
+        let number = match is_active() && !is_explored() {
             true => {
                 let own = &mut *self.own_order();
                 own.timers = own.timers.wrapping_add(1).max(1);
@@ -507,30 +513,23 @@ impl Process {
     /// Records where it is in its code, before an access, if sites are recorded; whether what the access is to is
     /// recorded, too.
     pub(in crate::process) fn tells_access(&self) -> bool {
-        if explore::is_on() {
+        if is_explored() {
             self.tell_untold();
         }
-        self.record_site() || explore::is_on()
+        self.record_site() || is_explored()
     }
 
     /// Records a signal other than a message that it sends, if sites are recorded.
-    pub(in crate::process) fn tells_signal(&self, kind: SignalKind, to: Pid) {
+    fn tells_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.record_site() {
             self.record_annotation(Annotation::Signal(kind, to));
         }
     }
 
     /// Records an exit signal that it sends, if sites are recorded.
-    pub(in crate::process) fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
+    fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
         if is_sited() {
             self.tells_signal(signal.kind(), to);
-        }
-    }
-
-    /// Records that it is about to trap exits, or to cease to, if sites are recorded.
-    pub(crate) fn tells_traps(&self, traps: bool) {
-        if traps != self.flags.get().trap_exit && self.record_site() {
-            self.record_annotation(Annotation::Traps(traps));
         }
     }
 
@@ -546,7 +545,7 @@ impl Process {
 
     /// It makes a step of its own, other than sending.
     pub(crate) fn step(&self, step: Step) {
-        if !is_asked() {
+        if !is_active() {
             return;
         }
         if step == Step::Timeout && self.ends_flush() {
@@ -558,7 +557,7 @@ impl Process {
         }
         if step == Step::Timeout {
             self.record_site();
-            if explore::is_on() {
+            if is_explored() {
                 explore::times_out(self.pid());
             }
         }
@@ -592,6 +591,9 @@ impl Process {
             Step::Exit => OrderEvent::Exit,
         };
         probes().ordered(self.pid(), told);
+        if step == Step::Exit && is_explored() {
+            explore::ends(self);
+        }
     }
 
     /// Records an exit signal that changes nothing: its reason is `normal`, and the process does not trap exits.
@@ -607,7 +609,7 @@ impl Process {
     /// Records what the process hears of its link to another one.
     pub(in crate::process) fn record_link_news(&self, what: Heard, from: Peer) {
         if is_recorded()
-            && !explore::is_on()
+            && !is_explored()
             && let Some(of) = from.pid()
         {
             self.own_order().tell_rest(self.pid());
@@ -617,7 +619,7 @@ impl Process {
 
     /// Records a collection that another process has asked for, before it begins.
     pub(in crate::process) fn record_collection(&self, major: bool) {
-        if is_recorded() && !explore::is_on() {
+        if is_recorded() && !is_explored() {
             let mut own = self.own_order();
             own.tell_rest(self.pid());
             own.tell_accesses_so_far(self.pid());
@@ -629,7 +631,10 @@ impl Process {
 
     /// A message is about to get into its queue, behind the others or among those of priority.
     #[inline(always)]
-    pub(in crate::process) fn delivers(&self, source: Source, priority: bool) {
+    pub(in crate::process) fn note_delivery(&self, source: Source, priority: bool) {
+        if !is_active() {
+            return;
+        }
         let (at, length) = self.mailbox.place_of_next(priority);
         let is_kept = match source {
             Source::Sent(sending) if at == length && is_recorded() => {
@@ -648,7 +653,7 @@ impl Process {
 
     /// The message at the place `at` has been taken out of its queue.
     #[inline]
-    pub(in crate::process) fn receives(&self, at: usize) {
+    fn receives(&self, at: usize) {
         if is_only_recorded() {
             self.tell_receive(at);
         } else {
@@ -663,7 +668,7 @@ impl Process {
             self.follow_flush(at);
             return;
         }
-        if explore::is_on() {
+        if is_explored() {
             explore::receives(self.pid());
         }
         if is_recorded() {
@@ -677,17 +682,19 @@ impl Process {
 
     /// Its next receive, in an explored run, looks for what a monitor has told that it has given up. Whether that has come
     /// shows to nobody, so this receive is no step, and waits for nothing.
-    pub(crate) fn begins_flush(&self) {
-        self.own_order().flushes = true;
+    pub(crate) fn begin_flush(&self) {
+        if is_explored() {
+            self.own_order().flushes = true;
+        }
     }
 
     /// Whether the receive that it is in is such a one.
     pub(crate) fn is_flushing(&self) -> bool {
-        explore::is_on() && self.own_order().flushes
+        is_explored() && self.own_order().flushes
     }
 
     fn ends_flush(&self) -> bool {
-        explore::is_on() && std::mem::take(&mut self.own_order().flushes)
+        is_explored() && std::mem::take(&mut self.own_order().flushes)
     }
 
     #[inline]
@@ -724,7 +731,7 @@ static MISSES: Mutex<Option<HashMap<Atom, u64>>> = Mutex::new(None);
 /// A call by `p` has met a function that is not there: has it to do with that? `false`: it is to look again, as the
 /// function `is_there` meanwhile, or will be where a recorded run is followed.
 pub(crate) fn misses(p: &Process, module: Atom, is_there: impl FnOnce() -> bool) -> bool {
-    if !is_asked() {
+    if !is_active() {
         return true;
     }
     let mut all = MISSES.lock();
@@ -739,7 +746,7 @@ pub(crate) fn misses(p: &Process, module: Atom, is_there: impl FnOnce() -> bool)
 /// `p` is about to make the code of `modules` the current one, by `load`; `None` where it has to wait, as calls are to
 /// miss them first in the run that is followed.
 pub(crate) fn loads<T>(p: &Process, modules: &[Atom], load: impl FnOnce() -> T) -> Option<T> {
-    if !is_asked() {
+    if !is_active() {
         return Some(load());
     }
     let mut all = MISSES.lock();

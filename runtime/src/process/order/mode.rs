@@ -1,66 +1,107 @@
-//! Whether the order of a run is recorded, followed or explored. The command decides it before the first process is made.
+//! The mode of a run: whether its order is recorded, followed or explored. The command decides it before the first
+//! process is made. Only this folder asks for it; the rest of the machine asks the [`director`](super::director).
+//!
+//! Modes go together: an explored run is recorded in memory and may follow a prefix, and a replay may be recorded again.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::explore;
-
-/// What is asked for of all processes: [`RECORDED`], [`SITED`], [`FOLLOWED`].
-static ASKED: AtomicU8 = AtomicU8::new(0);
+/// The modes, as the bits below. 0: the order of the run is nobody's concern.
+static MODE: AtomicU8 = AtomicU8::new(0);
 
 /// Steps are recorded.
-pub(crate) const RECORDED: u8 = 1;
+const RECORDED: u8 = 1;
 /// Steps are those of a recorded run.
-pub(crate) const FOLLOWED: u8 = 2;
+const FOLLOWED: u8 = 2;
 /// A step has a place in the code, which is recorded before it.
-pub(crate) const SITED: u8 = 4;
-
+const SITED: u8 = 4;
 /// Nothing is followed any more, and nothing is recorded: a shell looks at a stopped replay.
-pub(in crate::process) const FREE: u8 = 8;
+const FREE: u8 = 8;
+/// This process of the operating system makes one run of an exploration.
+const EXPLORED: u8 = 16;
 
-/// Asks for this no more.
-pub(in crate::process) fn ask_no_more(what: u8) {
-    ASKED.fetch_and(!what, Ordering::Relaxed);
+fn begin(modes: u8) {
+    MODE.fetch_or(modes, Ordering::Relaxed);
 }
 
-/// Asks for this from now on: before the first process is made.
-pub(crate) fn ask(what: u8) {
-    ASKED.fetch_or(what, Ordering::Relaxed);
+fn end(modes: u8) {
+    MODE.fetch_and(!modes, Ordering::Relaxed);
 }
 
-/// Whether the order is recorded or followed.
+/// Processes record their steps from now on, and where in the code these are if `with_sites`.
+pub(crate) fn begin_recording(with_sites: bool) {
+    begin(RECORDED | if with_sites { SITED } else { 0 });
+}
+
+/// Processes make the steps of a recorded run from now on.
+pub(super) fn begin_following() {
+    begin(FOLLOWED);
+}
+
+/// Nothing is followed any more: a shell looks at a stopped replay.
+pub(super) fn set_free() {
+    begin(FREE);
+    end(FOLLOWED);
+}
+
+/// An explored run begins, whose steps are recorded in memory.
+pub(super) fn begin_exploring() {
+    begin(RECORDED | EXPLORED);
+}
+
+/// The explored run is over.
+pub(super) fn end_exploring() {
+    end(EXPLORED);
+}
+
 #[inline(always)]
-pub(crate) fn is_asked() -> bool {
-    ASKED.load(Ordering::Relaxed) != 0
+fn has(modes: u8) -> bool {
+    MODE.load(Ordering::Relaxed) & modes == modes
 }
 
+/// Whether the order of the run is recorded, followed or explored.
 #[inline(always)]
-pub(in crate::process) fn is_recorded() -> bool {
-    ASKED.load(Ordering::Relaxed) & RECORDED != 0
+pub(super) fn is_active() -> bool {
+    MODE.load(Ordering::Relaxed) != 0
 }
 
-pub(crate) fn is_sited() -> bool {
-    ASKED.load(Ordering::Relaxed) & SITED != 0
-}
-
-/// Whether receives try other messages than the recorded ones: a run is followed, and places in the code are recorded.
-pub(crate) fn tries_others() -> bool {
-    let both = SITED | FOLLOWED;
-    ASKED.load(Ordering::Relaxed) & both == both
+/// Whether steps are recorded.
+#[inline(always)]
+pub(super) fn is_recorded() -> bool {
+    has(RECORDED)
 }
 
 /// Whether a recorded run is followed.
 #[inline(always)]
-pub(crate) fn is_followed() -> bool {
-    ASKED.load(Ordering::Relaxed) & FOLLOWED != 0
+pub(super) fn is_followed() -> bool {
+    has(FOLLOWED)
+}
+
+/// Whether the places of steps are recorded.
+#[inline(always)]
+pub(super) fn is_sited() -> bool {
+    has(SITED)
+}
+
+/// Whether this process of the operating system makes a run of an exploration.
+#[inline(always)]
+pub(super) fn is_explored() -> bool {
+    has(EXPLORED)
+}
+
+/// Whether receives try other messages than the recorded ones.
+#[inline(always)]
+pub(super) fn tries_others() -> bool {
+    has(SITED | FOLLOWED)
+}
+
+/// Whether the order of the run is recorded and nothing else, without places in the code.
+#[inline(always)]
+pub(super) fn is_only_recorded() -> bool {
+    MODE.load(Ordering::Relaxed) == RECORDED
 }
 
 /// Whether nothing decides the order of deliveries, so that messages need not be held.
-pub(in crate::process) fn delivers_at_once() -> bool {
-    ASKED.load(Ordering::Relaxed) & !RECORDED == 0 && !explore::is_on()
-}
-
-/// Whether the order of a run is recorded that is neither followed nor explored, without places in the code.
 #[inline(always)]
-pub(in crate::process) fn is_only_recorded() -> bool {
-    ASKED.load(Ordering::Relaxed) == RECORDED && !explore::is_on()
+pub(super) fn delivers_at_once() -> bool {
+    MODE.load(Ordering::Relaxed) & !RECORDED == 0
 }

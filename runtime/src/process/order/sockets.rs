@@ -3,8 +3,11 @@
 
 use parking_lot::RwLock;
 
-use crate::process::Peer;
-use crate::term::Port;
+use super::is_active;
+use crate::heap::{Heap, Message};
+use crate::process::refs::RefNumbers;
+use crate::process::{Monitored, Peer, Process};
+use crate::term::{Atom, Port, Term, am};
 
 /// A bit for each number of a port.
 static SOCKETS: RwLock<Vec<u64>> = RwLock::new(Vec::new());
@@ -15,8 +18,15 @@ fn place(port: Port) -> (usize, u64) {
     ((port.0 / u64::from(u64::BITS)) as usize, bit)
 }
 
+/// A port has been made, which is a socket.
+pub(crate) fn made(port: Port) {
+    if is_active() {
+        note(port);
+    }
+}
+
 /// Notes that this port is a socket.
-pub(crate) fn note(port: Port) {
+fn note(port: Port) {
     let (at, bit) = place(port);
     let mut sockets = SOCKETS.write();
     if sockets.len() <= at {
@@ -26,14 +36,48 @@ pub(crate) fn note(port: Port) {
 }
 
 /// Is or was this port a socket?
-pub(in crate::process) fn is_socket(port: Port) -> bool {
+fn is_socket(port: Port) -> bool {
     let (at, bit) = place(port);
     SOCKETS.read().get(at).is_some_and(|word| word & bit != 0)
 }
 
 /// Is or was this a port that is a socket?
-pub(in crate::process) fn is_socket_peer(peer: Peer) -> bool {
+fn is_socket_peer(peer: Peer) -> bool {
     peer.port().is_some_and(is_socket)
+}
+
+impl Process {
+    /// The exit signal of a link comes next: if it is of a socket, what it tells is recorded.
+    pub(in crate::process) fn record_exit_of_socket(&self, from: Peer, reason: Term<'_>) {
+        if is_active() && is_socket_peer(from) {
+            let message = Heap::detached().into_message(|heap| {
+                heap.tuple(&[Atom::term(am::EXIT), from.term(heap), heap.copy_in(reason)])
+            });
+            self.tell_content(message.term());
+        }
+    }
+
+    /// What the monitor `reference` tells comes next: if that is of a socket, it is recorded.
+    pub(in crate::process) fn record_down_of_socket(
+        &self,
+        reference: RefNumbers,
+        reason: Term<'_>,
+    ) {
+        if is_active() && self.monitors_socket(reference) {
+            let down = self.down_message(reference, Message::copy_of(reason));
+            down.iter().for_each(|down| self.tell_content(down.term()));
+        }
+    }
+
+    /// Is this one of its monitors, and of a socket?
+    fn monitors_socket(&self, reference: RefNumbers) -> bool {
+        let relations = self.some_relations();
+        let origin = relations.as_ref().and_then(|it| it.origins.get(&reference));
+        match origin.map(|origin| origin.target) {
+            Some(Monitored::Port(port) | Monitored::NamedPort(_, _, Some(port))) => is_socket(port),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

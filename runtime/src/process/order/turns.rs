@@ -19,17 +19,26 @@ use crate::process::registry::{Named, whereis};
 use crate::process::{Control, Process};
 use crate::term::{Atom, Pid};
 
-/// Why processes may wait before their steps: the bits below.
-static WAITS: AtomicU8 = AtomicU8::new(0);
+/// The turns of a run.
+struct Turns {
+    /// Why processes may wait before their steps: the bits below.
+    waits: AtomicU8,
+    /// The process that runs may make a step.
+    has_turn: AtomicBool,
+    /// `None` where no turns are given.
+    known: Mutex<Option<Known>>,
+}
+
+static TURNS: Turns = Turns {
+    waits: AtomicU8::new(0),
+    has_turn: AtomicBool::new(false),
+    known: Mutex::new(None),
+};
+
 /// Turns are given.
-const TURNS: u8 = 1;
+const GIVEN: u8 = 1;
 /// In the prefix of the run, exit signals end processes.
 const SIGNALS: u8 = 2;
-
-/// The process that runs may make a step.
-static HAS_TURN: AtomicBool = AtomicBool::new(false);
-
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
 /// What is known of the processes of a run.
 #[derive(Default)]
@@ -82,37 +91,37 @@ fn mailbox(pid: Pid) -> Touch {
 
 /// A run by chance begins, in which these wait for no turn.
 pub(crate) fn begin(left_out: HashSet<Pid>) {
-    *KNOWN.lock() = Some(Known {
+    *TURNS.known.lock() = Some(Known {
         left_out,
         ..Known::default()
     });
-    WAITS.fetch_or(TURNS, Ordering::Relaxed);
+    TURNS.waits.fetch_or(GIVEN, Ordering::Relaxed);
 }
 
 /// A run begins in whose prefix exit signals end processes.
 pub(crate) fn wait_for_signals() {
-    WAITS.fetch_or(SIGNALS, Ordering::Relaxed);
+    TURNS.waits.fetch_or(SIGNALS, Ordering::Relaxed);
 }
 
 /// Whether processes wait for their turns.
 #[inline(always)]
 pub(crate) fn are_given() -> bool {
-    WAITS.load(Ordering::Relaxed) & TURNS != 0
+    TURNS.waits.load(Ordering::Relaxed) & GIVEN != 0
 }
 
 /// Whether processes may wait before their steps.
 #[inline(always)]
 pub(crate) fn may_wait() -> bool {
-    WAITS.load(Ordering::Relaxed) != 0
+    TURNS.waits.load(Ordering::Relaxed) != 0
 }
 
 fn known<T>(with: impl FnOnce(&mut Known) -> T) -> Option<T> {
-    KNOWN.lock().as_mut().map(with)
+    TURNS.known.lock().as_mut().map(with)
 }
 
 /// A time slice begins, with a turn or without.
 pub(crate) fn give(turn: bool) {
-    HAS_TURN.store(turn, Ordering::Relaxed);
+    TURNS.has_turn.store(turn, Ordering::Relaxed);
 }
 
 /// The step before which a process waits.
@@ -142,7 +151,7 @@ fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
         if known.left_out.contains(&p.pid()) {
             return false;
         }
-        if HAS_TURN.swap(false, Ordering::Relaxed) {
+        if TURNS.has_turn.swap(false, Ordering::Relaxed) {
             known.next.remove(&p.pid());
             return false;
         }
@@ -176,7 +185,7 @@ impl Process {
         access: impl FnOnce() -> Result<(), Control<'static>>,
     ) -> Result<(), Control<'static>> {
         if may_wait() {
-            let has_turn = HAS_TURN.load(Ordering::Relaxed);
+            let has_turn = TURNS.has_turn.load(Ordering::Relaxed);
             self.wait_for_turn(to)?;
             give(has_turn);
         }

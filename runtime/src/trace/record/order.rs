@@ -12,16 +12,15 @@ use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
 use crate::process::order::access::{Access, Part, Shared, Touch};
-use crate::process::order::{
-    self, Annotation, OrderEvent, RECORDED, SITED, Sending, Setting, Tried, answer,
-};
+use crate::process::order::director::may_records_grow;
+use crate::process::order::{self, Annotation, OrderEvent, Sending, Setting, Tried, answer};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
 
 /// Processes tell their steps from now on, and where in the code these are, if that is asked for.
 pub(super) fn begin(with_sites: bool) {
-    order::ask(RECORDED | if with_sites { SITED } else { 0 });
+    order::begin_recording(with_sites);
 }
 
 /// A process is about to make a step.
@@ -62,7 +61,7 @@ pub(in crate::trace) fn ordered_again(pid: Pid, again: &mut Option<Growing>) -> 
 
 /// A scheduler has slept, or run for a while: records that grow end here, and new ones begin.
 pub(crate) fn time_passes() {
-    if !order::is_asked() {
+    if !may_records_grow() {
         return;
     }
     // The thread of a scheduler that has not recorded anything has no segment.

@@ -2,8 +2,9 @@
 //! dropped. So a receive could have taken it first only before its process gave up the alias: a limit that the
 //! exploration has to know.
 
-use super::{Kept, is_on, kept};
+use super::{Kept, kept};
 use crate::process::Process;
+use crate::process::order::is_explored;
 use crate::process::refs::RefNumbers;
 use crate::term::Pid;
 
@@ -19,7 +20,7 @@ pub(crate) struct ThroughAlias {
 
 /// Notes the sending of this number by `p`, through an alias of `to`.
 pub(in crate::process) fn sends_through(p: &Process, number: u32, to: Pid, alias: RefNumbers) {
-    if is_on() {
+    if is_explored() {
         let from = p.pid();
         kept(|kept| {
             kept.through_aliases.push(ThroughAlias {
@@ -35,7 +36,7 @@ pub(in crate::process) fn sends_through(p: &Process, number: u32, to: Pid, alias
 /// Notes that a process gives up an alias. An alias that ends by itself, with its first message or its monitor, needs
 /// no note: what ends it has an order of its own.
 pub(crate) fn gives_up_alias(by: Pid, alias: RefNumbers) {
-    if is_on() {
+    if is_explored() {
         kept(|kept| {
             let receives = kept.receives.get(&by).copied().unwrap_or(0);
             kept.aliases_given_up.insert(alias, receives);

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 
 use beamline_orders::EndedAt;
 
-use super::{is_on, kept, note_unexplored};
+use super::{kept, note_unexplored};
+use crate::process::order::is_explored;
 use crate::process::order::turns;
 use crate::process::signal::ExitSignal;
 use crate::process::{CONTEXT_REDS, Exiting, Process, Signal, WaitFor};
@@ -31,7 +32,7 @@ pub(in crate::process) struct Endings {
 /// Records that a signal of another process is about to end `p`: that process sent it with this access, or has ended
 /// where `access` is 0.
 pub(in crate::process) fn record_killed_by(p: &Process, by: Option<Pid>, access: u64) {
-    if !is_on() || p.is_exiting() {
+    if !is_explored() || p.is_exiting() {
         return;
     }
     let at = p.place_of_end();
@@ -96,7 +97,15 @@ impl Process {
     ///
     /// # Errors
     /// When a signal ends the process.
+    #[inline]
     pub(in crate::process) fn handle_deferred(&mut self) -> Result<bool, Exiting> {
+        match is_explored() && !self.is_exiting() {
+            true => self.handle_those_deferred(),
+            false => Ok(false),
+        }
+    }
+
+    fn handle_those_deferred(&mut self) -> Result<bool, Exiting> {
         let mut has_handled = false;
         while let Some(signal) = self.endings(|endings| endings.deferred.pop_front()) {
             if self.is_deferred(&signal) {
@@ -111,7 +120,10 @@ impl Process {
 
     /// Takes the signals that waited: the process ends, and they are answered as those that come behind its end.
     pub(in crate::process) fn take_deferred(&self) -> VecDeque<Signal> {
-        self.endings(|endings| std::mem::take(&mut endings.deferred))
+        match is_explored() {
+            true => self.endings(|endings| std::mem::take(&mut endings.deferred)),
+            false => VecDeque::new(),
+        }
     }
 
     /// Whether this signal would end the process if it was handled now.
@@ -159,8 +171,11 @@ impl Process {
     }
 
     /// Notes whether the receive, in which a signal may end the process, has a time-out.
-    pub(crate) fn note_receive_that_may_end(&self, has_time: bool) {
-        self.endings(|endings| endings.has_time = has_time);
+    pub(crate) fn note_receive_that_may_end(&self, has_time: impl FnOnce() -> bool) {
+        if is_explored() {
+            let has_time = has_time();
+            self.endings(|endings| endings.has_time = has_time);
+        }
     }
 
     /// Notes that the process stands right before a step in front of which a signal is to end it.
@@ -170,7 +185,7 @@ impl Process {
 
     /// Its code goes on: it does not stand there any more.
     pub(crate) fn stands_no_more(&self) {
-        if is_on()
+        if is_explored()
             && let Some(endings) = &mut self.own_order().endings
         {
             (endings.stands, endings.has_time) = (false, false);
@@ -180,13 +195,19 @@ impl Process {
     /// Whether it waits at the place where a signal is to end it.
     #[inline]
     pub(crate) fn waits_to_end(&self) -> bool {
-        self.awaits_end() && (!is_on() || self.place_of_end() != EndedAt::Elsewhere)
+        self.awaits_end() && (!is_explored() || self.place_of_end() != EndedAt::Elsewhere)
+    }
+
+    /// Whether a built-in function that has fetched its signals waits for the one that ended the recorded process in it.
+    #[inline]
+    pub(in crate::process) fn must_wait_in_call(&self) -> bool {
+        !is_explored() && self.awaits_end()
     }
 
     /// It is about to end by itself: whether it may. If a signal was to end it first, it may when that one has come,
     /// which is then the reason of its end.
     pub(in crate::process) fn may_end_by_itself(&mut self) -> bool {
-        if !is_on() || self.own_order().is_ended || !self.awaits_end() {
+        if !is_explored() || self.own_order().is_ended || !self.awaits_end() {
             return true;
         }
         self.stands_before_step();
@@ -207,7 +228,7 @@ impl Process {
             return false;
         };
         self.exit_reason.set(RawTerm::NONE);
-        self.record_killed_by(exit.from.pid(), exit.access);
+        self.record_killed_by(exit.from.pid(), exit.access, false);
         let reason = match exit.linked {
             false if exit.reason.term() == am::kill => Atom::term(am::killed),
             _ => self.heap.attach(exit.reason),

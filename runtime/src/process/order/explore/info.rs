@@ -7,9 +7,10 @@
 
 use super::traps::whether_trapping;
 use super::watches::{asks_behind_an_exit, whether_alive};
-use super::{Kept, is_on, kept};
+use super::{Kept, kept};
 use crate::hash::HashSet;
 use crate::process::order::access::{Access, Touch};
+use crate::process::order::is_explored;
 use crate::process::registry::all_names;
 use crate::process::{Control, Process, exists};
 use crate::term::{Atom, Pid, am};
@@ -75,7 +76,7 @@ pub(crate) fn asks_info(
     items: impl FnOnce() -> Vec<Atom>,
     is_whole: bool,
 ) -> Result<Option<Info>, Control<'static>> {
-    if !is_on() || asks_behind_an_exit(p, of) {
+    if !is_explored() || asks_behind_an_exit(p, of) {
         return Ok(None);
     }
     let items = items();
@@ -132,7 +133,7 @@ impl Kept {
 
 /// An item of a process is set.
 pub(crate) fn sets(pid: Pid, item: Atom) {
-    if is_on() {
+    if is_explored() {
         kept(|kept| {
             kept.settings.set.insert((pid, item));
             kept.note_set(pid, item);
@@ -142,7 +143,7 @@ pub(crate) fn sets(pid: Pid, item: Atom) {
 
 /// `p` ends, and gives up its names.
 pub(in crate::process) fn gives_up_names(p: &Process) {
-    if is_on() {
+    if is_explored() {
         kept(|kept| kept.nameless.insert(p.pid()));
     }
 }

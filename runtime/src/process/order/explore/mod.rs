@@ -16,7 +16,9 @@ use beamline_orders::{EndedAt, Ends};
 use parking_lot::Mutex;
 
 use super::OrderEvent;
+use super::mode::{begin_exploring, end_exploring, is_explored};
 use crate::hash::{HashMap, HashSet};
+use crate::process::order::access::{Object, ObjectsOf};
 use crate::process::refs::RefNumbers;
 use crate::process::{Process, init_pid, lookup, table};
 use crate::sched::ptab::pin;
@@ -40,24 +42,53 @@ pub(crate) use watches::{
 };
 pub(in crate::process) use watches::{end_of_nobody, goes, hears_of_link};
 
-/// This process of the operating system makes one run, and ends with it.
-static ON: AtomicBool = AtomicBool::new(false);
+/// The run that this process of the operating system makes, and what waits for one.
+struct Run {
+    /// It is to end at once.
+    is_over: AtomicBool,
+    /// The whole program is explored, not one call: the process that is about to do what the command asks for waits for a
+    /// run.
+    is_whole: AtomicBool,
+    /// That process, as a word; 0: it has not come so far.
+    waiting: AtomicU64,
+    /// Steps so far.
+    steps: AtomicUsize,
+    /// Accesses to what processes share so far.
+    accesses: AtomicUsize,
+    /// `None` before the run and behind it.
+    kept: Mutex<Option<Kept>>,
+    objects: Objects,
+}
 
-/// The run is to end at once.
-static IS_OVER: AtomicBool = AtomicBool::new(false);
+/// What stands, in the order of accesses, for what processes are to each other: an exploration alone has an order of it.
+struct Objects {
+    /// The ends of processes.
+    ends: ObjectsOf<Pid>,
+    /// The end of a process that a monitor or link does not find.
+    nobody: Object,
+    /// As `ends`, for processes that only ask whether a process is alive, and hear of no end.
+    alive: ObjectsOf<Pid>,
+    /// Links of two processes, the one with the smaller pid first.
+    links: ObjectsOf<(Pid, Pid)>,
+    /// Whether processes trap exits.
+    traps: ObjectsOf<Pid>,
+}
 
-/// The whole program is explored, not one call: the process that is about to do what the command asks for waits for a
-/// run.
-static IS_WHOLE: AtomicBool = AtomicBool::new(false);
-/// That process, as a word; 0: it has not come so far.
-static WAITING: AtomicU64 = AtomicU64::new(0);
-
-/// Steps so far.
-static STEPS: AtomicUsize = AtomicUsize::new(0);
-/// Accesses to what processes share so far.
-static ACCESSES: AtomicUsize = AtomicUsize::new(0);
-
-static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+static RUN: Run = Run {
+    is_over: AtomicBool::new(false),
+    is_whole: AtomicBool::new(false),
+    waiting: AtomicU64::new(0),
+    steps: AtomicUsize::new(0),
+    accesses: AtomicUsize::new(0),
+    kept: Mutex::new(None),
+    objects: Objects {
+        ends: ObjectsOf::new(),
+        nobody: Object::new(),
+        alive: ObjectsOf::new(),
+        links: ObjectsOf::new(),
+        traps: ObjectsOf::new(),
+    },
+};
 
 /// What is known of a run so far.
 #[derive(Default)]
@@ -129,44 +160,39 @@ const ACCESSES_MAX: usize = 1_000_000;
 /// Most subterms printed of a term.
 const PARTS: i64 = 400;
 
-/// Whether this process of the operating system makes a run.
-#[inline(always)]
-pub(crate) fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
-}
-
 /// Whether the run is to end at once.
 #[inline(always)]
 pub(crate) fn is_over() -> bool {
-    IS_OVER.load(Ordering::Relaxed)
+    RUN.is_over.load(Ordering::Relaxed)
 }
 
 /// The number of steps and accesses so far.
 pub(crate) fn told() -> usize {
-    STEPS.load(Ordering::Relaxed) + ACCESSES.load(Ordering::Relaxed)
+    RUN.steps.load(Ordering::Relaxed) + RUN.accesses.load(Ordering::Relaxed)
 }
 
 /// Whether there are more of them than a run has that ends.
 pub(crate) fn is_endless() -> bool {
-    STEPS.load(Ordering::Relaxed) > STEPS_MAX || ACCESSES.load(Ordering::Relaxed) > ACCESSES_MAX
+    RUN.steps.load(Ordering::Relaxed) > STEPS_MAX
+        || RUN.accesses.load(Ordering::Relaxed) > ACCESSES_MAX
 }
 
 /// Holds the process that is about to do what the command asks for, until a run is asked for.
 pub(crate) fn hold_program_for_run() {
-    IS_WHOLE.store(true, Ordering::Relaxed);
+    RUN.is_whole.store(true, Ordering::Relaxed);
 }
 
 /// `pid` is about to do what the command asks for: whether it may; `None` where nobody explores that.
 pub(crate) fn may_begin(pid: Pid) -> Option<bool> {
-    IS_WHOLE.load(Ordering::Relaxed).then(|| {
-        WAITING.store(pid.0, Ordering::Relaxed);
-        is_on()
+    RUN.is_whole.load(Ordering::Relaxed).then(|| {
+        RUN.waiting.store(pid.0, Ordering::Relaxed);
+        is_explored()
     })
 }
 
 /// The process that waits for a run, to do what the command asks for.
 pub(crate) fn waiting() -> Option<Pid> {
-    let word = WAITING.load(Ordering::Relaxed);
+    let word = RUN.waiting.load(Ordering::Relaxed);
     (word != 0).then_some(Pid(word))
 }
 
@@ -178,18 +204,18 @@ pub(crate) fn begin(main: Pid, trapping: &[Pid]) {
         ..Kept::default()
     };
     kept.alive.insert(main);
-    *KEPT.lock() = Some(kept);
-    ON.store(true, Ordering::Relaxed);
+    *RUN.kept.lock() = Some(kept);
+    begin_exploring();
 }
 
 /// All that is known of the run.
 pub(crate) fn end() -> Kept {
-    ON.store(false, Ordering::Relaxed);
-    KEPT.lock().take().unwrap_or_default()
+    end_exploring();
+    RUN.kept.lock().take().unwrap_or_default()
 }
 
 fn kept<T>(with: impl FnOnce(&mut Kept) -> T) -> Option<T> {
-    KEPT.lock().as_mut().map(with)
+    RUN.kept.lock().as_mut().map(with)
 }
 
 /// Calls `with` with the processes that were made, and have not ended.
@@ -226,9 +252,17 @@ pub(crate) fn each_resting(mut with: impl FnMut(&Process)) {
     }
 }
 
-/// Keeps a step.
-pub(crate) fn tell(pid: Pid, told: OrderEvent) {
-    STEPS.fetch_add(1, Ordering::Relaxed);
+/// Keeps a step, if this is an explored run; whether it is.
+#[inline]
+pub(crate) fn keep_step(pid: Pid, told: OrderEvent) -> bool {
+    if is_explored() {
+        keep(pid, told);
+    }
+    is_explored()
+}
+
+fn keep(pid: Pid, told: OrderEvent) {
+    RUN.steps.fetch_add(1, Ordering::Relaxed);
     kept(|kept| {
         match told {
             OrderEvent::Spawn(child) => drop(kept.alive.insert(child)),
@@ -251,18 +285,24 @@ pub(crate) fn tell(pid: Pid, told: OrderEvent) {
     });
 }
 
-/// Keeps an access to a part of an object.
-pub(crate) fn accesses(pid: Pid, how: Touch, object: u64, part: u64) {
-    ACCESSES.fetch_add(1, Ordering::Relaxed);
-    kept(|kept| {
-        let before = kept.told.len();
-        kept.accesses.push((before, pid, how, object, part));
-    });
+/// Keeps an access to a part of an object, if this is an explored run; whether it is.
+pub(crate) fn keep_access(pid: Pid, access: impl FnOnce() -> (Touch, u64, u64)) -> bool {
+    if is_explored() {
+        RUN.accesses.fetch_add(1, Ordering::Relaxed);
+        let (how, object, part) = access();
+        kept(|kept| {
+            let before = kept.told.len();
+            kept.accesses.push((before, pid, how, object, part));
+        });
+    }
+    is_explored()
 }
 
 /// A process has been made.
 pub(crate) fn born(pid: Pid, known_as: impl FnOnce() -> String) {
-    kept(|kept| kept.born.insert(pid, known_as()));
+    if is_explored() {
+        kept(|kept| kept.born.insert(pid, known_as()));
+    }
 }
 
 /// A process sends.
@@ -270,9 +310,14 @@ pub(in crate::process) fn sent(from: Pid, to: Pid) {
     kept(|kept| kept.sent.push((from, to)));
 }
 
-/// A message to `init` asks for the end of the emulator: whether it does, and goes no further. All processes of the emulator
-/// would be ended one after the other, and nothing of that is the program's.
-pub(in crate::process) fn asks_for_end(to: Pid, message: Term<'_>) -> bool {
+/// Ends the emulator, if this is an explored run and a message to `init` asks for it: whether it does, and goes no further.
+/// All processes of the emulator would be ended one after the other, and nothing of that is the program's.
+#[inline]
+pub(in crate::process) fn end_as_asked(to: Pid, message: Term<'_>) -> bool {
+    is_explored() && end_if_asked(to, message)
+}
+
+fn end_if_asked(to: Pid, message: Term<'_>) -> bool {
     let asked = || -> Option<Term<'_>> {
         let tuple = message.as_tuple()?;
         match tuple.elements() {
@@ -330,6 +375,9 @@ pub(crate) fn could_time_out(pid: Pid) {
 
 /// Keeps the result of the call, if `p` is the process that has made it.
 pub(crate) fn returns(p: &Process, result: RawTerm) {
+    if !is_explored() {
+        return;
+    }
     // SAFETY: T1: the register's term, which the process still has.
     let result: Term<'_> = unsafe { Term::new(result) };
     kept(|kept| {
@@ -341,7 +389,9 @@ pub(crate) fn returns(p: &Process, result: RawTerm) {
 
 /// A function of this module, with this name and arity, has been compiled.
 pub(crate) fn compiled(module: Atom, function: Atom, arity: u8) {
-    kept(|kept| kept.compiled.push((module, function, arity)));
+    if is_explored() {
+        kept(|kept| kept.compiled.push((module, function, arity)));
+    }
 }
 
 /// A process ends.
@@ -360,7 +410,7 @@ pub(in crate::process) fn record_divergence(pid: Pid, refuses: bool, line: Strin
         kept.astray.get_or_insert(line);
         kept.refuses = kept.refuses.or(refuses.then_some(pid));
     });
-    IS_OVER.store(true, Ordering::Relaxed);
+    RUN.is_over.store(true, Ordering::Relaxed);
 }
 
 impl Kept {
@@ -374,5 +424,13 @@ impl Kept {
 
 /// Notes nondeterminism of a kind that is not explored: the answer is then not all there are.
 pub(crate) fn note_unexplored(what: &str) {
-    kept(|kept| kept.note_unexplored(what));
+    if is_explored() {
+        kept(|kept| kept.note_unexplored(what));
+    }
+}
+
+/// Whether the run has to do without what is asked for, as an explored one does, which notes it.
+pub(crate) fn refuse(what: &str) -> bool {
+    note_unexplored(what);
+    is_explored()
 }

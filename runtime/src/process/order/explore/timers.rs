@@ -7,8 +7,9 @@
 use beamline_orders::LEFT_OUT;
 
 use super::watches::{Watch, end_of, looks_for, watches};
-use super::{born, is_on, kept, note_unexplored};
+use super::{born, kept, note_unexplored};
 use crate::process::order::access::Access;
+use crate::process::order::is_explored;
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{Named, look_for, name_of};
 use crate::process::spawn::SystemLimit;
@@ -41,7 +42,7 @@ const LATER: &str = "timers that go off later";
 /// # Errors
 /// As [`Process::yield_if_killed_first`].
 pub(crate) fn wait_to_start_timer(p: &Process) -> Result<(), Control<'static>> {
-    match is_on() {
+    match is_explored() {
         true => p.yield_if_killed_first(),
         false => Ok(()),
     }
@@ -60,7 +61,7 @@ pub(crate) fn starts_timer(
         Receiver::Pid(pid) => is_left_out(pid),
         Receiver::Name(name) => LEFT_OUT.contains(&name.name()),
     };
-    if !is_on() || is_left_out(p.pid()) || is_for_left_out() {
+    if !is_explored() || is_left_out(p.pid()) || is_for_left_out() {
         return Ok(());
     }
     let function = Atom::new("start_timer");
@@ -109,7 +110,7 @@ fn waits_until_due(p: &mut Process) -> Outcome {
 
 /// Moves the clock past the time-out of a receive: it times out because the prefix says so.
 pub(in crate::process) fn time_has_passed(timeout: Term<'_>) {
-    if is_on()
+    if is_explored()
         && let Some(milliseconds) = timeout.as_index()
     {
         clock::advance_to(deadline_after(milliseconds as u64));
@@ -117,7 +118,7 @@ pub(in crate::process) fn time_has_passed(timeout: Term<'_>) {
 }
 
 fn timer<T>(is_it: impl Fn(&Timer) -> bool, with: impl FnOnce(&mut Timer) -> T) -> Option<T> {
-    match is_on() {
+    match is_explored() {
         true => kept(|kept| kept.timers.iter_mut().find(|timer| is_it(timer)).map(with))?,
         false => None,
     }

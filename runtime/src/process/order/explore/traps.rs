@@ -7,19 +7,17 @@
 use beamline_orders::Ends;
 
 use super::watches::{end_of, looks_for};
-use super::{Kept, each_resting, is_on, kept};
-use crate::process::order::access::{Access, ObjectsOf, Part, Shared, Touch};
+use super::{Kept, RUN, each_resting, kept};
+use crate::process::order::access::{Access, Part, Shared, Touch};
+use crate::process::order::is_explored;
 use crate::process::signal::ExitSignal;
 use crate::process::{Control, Process};
 use crate::term::{Pid, Term, am};
 
-/// What stands for whether each process traps exits.
-static TRAPS: ObjectsOf<Pid> = ObjectsOf::new();
-
 /// An access to whether a process traps exits.
 pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
     Touch {
-        object: TRAPS.of(pid),
+        object: RUN.objects.traps.of(pid),
         access,
         shared: Shared::Trapping,
         part: Part::All,
@@ -34,7 +32,7 @@ pub(crate) fn access_trapping(p: &Process, traps: bool) -> Result<(), Control<'s
     if traps == p.flags.get().trap_exit {
         return Ok(());
     }
-    if !is_on() {
+    if !is_explored() {
         return p.yield_if_killed_first();
     }
     p.accesses(whether_trapping(p.pid(), Access::Write))?;
@@ -66,7 +64,7 @@ pub(crate) fn looks_for_exiting(
     to: Pid,
     reason: Term<'_>,
 ) -> Result<(), Control<'static>> {
-    if !is_on() || to == p.pid() || reason != am::normal {
+    if !is_explored() || to == p.pid() || reason != am::normal {
         return looks_for(p, to);
     }
     p.accesses_all(&[end_of(to, Access::Read), whether_trapping(to, Access::Read)])
@@ -75,7 +73,7 @@ pub(crate) fn looks_for_exiting(
 /// `p` calls `exit/2` with another process.
 pub(in crate::process) fn calls_exit(p: &Process, to: Pid, signal: &mut ExitSignal) {
     // What it sends to itself has no order.
-    if !is_on() || to == p.pid() {
+    if !is_explored() || to == p.pid() {
         return;
     }
     signal.access = p.accesses_made();
@@ -93,7 +91,7 @@ pub(in crate::process) fn calls_exit(p: &Process, to: Pid, signal: &mut ExitSign
 
 /// What becomes of an exit signal to a process, if it has the reason `normal`.
 pub(in crate::process) fn settle(to: Pid, signal: &mut ExitSignal) {
-    if is_on() && signal.reason.term() == am::normal {
+    if is_explored() && signal.reason.term() == am::normal {
         signal.traps = kept(|kept| kept.is_trapping(to));
     }
 }

@@ -7,8 +7,9 @@ use beamline_orders::Ends;
 
 use super::timers::wait_to_go_off;
 use super::traps::whether_trapping;
-use super::{Kept, is_on, is_timer, kept, note_unexplored};
-use crate::process::order::access::{Access, Object, ObjectsOf, Part, Shared, Touch};
+use super::{Kept, RUN, is_timer, kept, note_unexplored};
+use crate::process::order::access::{Access, Part, Shared, Touch};
+use crate::process::order::is_explored;
 use crate::process::refs::RefNumbers;
 use crate::process::registry::whether_named;
 use crate::process::{Control, Process, exists};
@@ -63,20 +64,12 @@ impl Watch {
     }
 }
 
-/// The objects that stand for the ends of processes, and for that of nobody.
-static ENDS: ObjectsOf<Pid> = ObjectsOf::new();
-static NOBODY: Object = Object::new();
-/// As the object of its end, for processes that only ask whether a process is alive, and hear of no end.
-static ALIVE: ObjectsOf<Pid> = ObjectsOf::new();
-/// The objects that stand for the links of each two processes, the one with the smaller pid first.
-static LINKS: ObjectsOf<(Pid, Pid)> = ObjectsOf::new();
-
 /// `p` is about to do what depends on whether another process has ended: it links to it, or monitors it.
 ///
 /// # Errors
 /// As [`Process::accesses`].
 pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
-    match is_on() && of != p.pid() {
+    match is_explored() && of != p.pid() {
         true => p.accesses(end_of(of, Access::Read)),
         false => Ok(()),
     }
@@ -88,7 +81,7 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
 /// # Errors
 /// As [`looks_for`].
 pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'static>> {
-    if !is_on() || asks_behind_an_exit(p, of) {
+    if !is_explored() || asks_behind_an_exit(p, of) {
         return Ok(None);
     }
     p.accesses(whether_alive(of, Access::Read))?;
@@ -111,7 +104,7 @@ pub(super) fn asks_behind_an_exit(p: &Process, of: Pid) -> bool {
 
 pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
     Touch {
-        object: ALIVE.of(pid),
+        object: RUN.objects.alive.of(pid),
         access,
         shared: Shared::Alive,
         part: Part::All,
@@ -168,13 +161,13 @@ fn gives_up_link(by: &Process, whom: Pid) {
 
 /// The process in an explored run, if it is another one.
 fn other_process(p: &Process, peer: Term<'_>) -> Option<Pid> {
-    peer.as_pid().filter(|pid| is_on() && *pid != p.pid())
+    peer.as_pid().filter(|pid| is_explored() && *pid != p.pid())
 }
 
 /// A change of whether two processes are linked.
 fn link_of(one: Pid, other: Pid) -> Touch<'static> {
     Touch {
-        object: LINKS.of((one.min(other), one.max(other))),
+        object: RUN.objects.links.of((one.min(other), one.max(other))),
         access: Access::Write,
         shared: Shared::Link,
         part: Part::All,
@@ -184,7 +177,7 @@ fn link_of(one: Pid, other: Pid) -> Touch<'static> {
 /// The object that a process reads which monitors a name that nobody has.
 pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
     Touch {
-        object: &NOBODY,
+        object: &RUN.objects.nobody,
         access: Access::Read,
         shared: Shared::Nobody,
         part: Part::All,
@@ -196,7 +189,7 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
 /// # Errors
 /// As [`Process::accesses`].
 pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
-    match is_on() {
+    match is_explored() {
         true if is_timer(p.pid()) => wait_to_go_off(p),
         true => {
             let linked = match p.exit_reason().is_some_and(|reason| reason == am::normal) {
@@ -242,7 +235,7 @@ fn links_are_lost(whom: Pid, linked: &[Pid]) {
 /// An access to what stands for the end of a process. A run has one thread: no lock guards it.
 pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
     Touch {
-        object: ENDS.of(pid),
+        object: RUN.objects.ends.of(pid),
         access,
         shared: match is_timer(pid) {
             true => Shared::Timer,
@@ -254,7 +247,7 @@ pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
 
 /// A process monitors another one, which may be gone.
 pub(crate) fn monitors(by: &Process, whom: Pid, reference: RefNumbers) {
-    if is_on() {
+    if is_explored() {
         watches(Watch {
             finds_gone: (!exists(whom)).then(|| by.accesses_made()),
             ..Watch::new(by.pid(), whom, Some(reference))
@@ -269,7 +262,7 @@ pub(crate) fn record_watched_birth(
     is_linked: bool,
     monitor: Option<RefNumbers>,
 ) {
-    if !is_on() {
+    if !is_explored() {
         return;
     }
     if is_linked {
@@ -291,7 +284,7 @@ impl Kept {
 
 /// A process links to another one: each hears of the end of the other, also where that one has linked to it before.
 pub(crate) fn links(p: &Process, other: Pid) {
-    if !is_on() || !exists(other) {
+    if !is_explored() || !exists(other) {
         return;
     }
     kept(|kept| {
@@ -307,7 +300,7 @@ pub(crate) fn links(p: &Process, other: Pid) {
 
 /// The exit signal of a link has come.
 pub(in crate::process) fn hears_of_link(by: &Process, whom: Option<Pid>) {
-    if let Some(whom) = whom.filter(|_| is_on()) {
+    if let Some(whom) = whom.filter(|_| is_explored()) {
         kept(|kept| {
             if let Some(link) = kept.link(by.pid(), whom) {
                 link.is_heard = true;
@@ -329,7 +322,7 @@ pub(crate) fn gives_up_monitor(by: Pid, reference: RefNumbers, keeps: bool) {
 
 /// `p` has given up a monitor that had ended before, and keeps what that has told: it could also have come too late.
 pub(crate) fn keeps_word(p: &Process, reference: Term<'_>) {
-    if !is_on() {
+    if !is_explored() {
         return;
     }
     let numbers = |term: Term<'_>| term.as_ref().map(|it| it.numbers());
@@ -345,7 +338,7 @@ pub(crate) fn keeps_word(p: &Process, reference: Term<'_>) {
 }
 
 fn gives_up(keeps: bool, is_it: impl Fn(&Watch) -> bool) {
-    if !is_on() {
+    if !is_explored() {
         return;
     }
     kept(|kept| {

@@ -11,7 +11,7 @@ use beamline_orders::{Access, Message, Signal, Step as Recorded, SystemMessage, 
 use parking_lot::Mutex;
 
 use super::{Plan, ReplayState, plan};
-use crate::process::order::explore;
+use crate::process::order::is_explored;
 use crate::process::shared::lookup;
 use crate::process::{Control, Process};
 use crate::sched::ptab::pin;
@@ -59,7 +59,7 @@ impl All {
                 }
             }
         }
-        if explore::is_on() {
+        if is_explored() {
             left += known.iter().sum::<u64>();
         }
         All {
@@ -85,7 +85,7 @@ impl All {
     /// The cursor for the accesses of a process that follows the one at this place.
     pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> AccessCursor {
         let mut own = AccessCursor::new(steps);
-        own.left = if explore::is_on() {
+        own.left = if is_explored() {
             self.known[process]
         } else {
             0
@@ -276,8 +276,7 @@ impl Process {
             (Some(Recorded::Exit(_)), Some(last)) if number > last => Some(Waits::Ends),
             (None, before_exit) if number > all.known[me] && !all.are_all_told_made() => {
                 // The trace of a run goes on behind the end of a process; a prefix may stop with that end.
-                let is_in_prefix =
-                    before_exit.is_some() && (!explore::is_on() || all.tells_end[me]);
+                let is_in_prefix = before_exit.is_some() && (!is_explored() || all.tells_end[me]);
                 (!is_in_prefix).then_some(Waits::Free)
             }
             _ => None,

@@ -6,7 +6,6 @@ use super::{Plan, ReplayState, plan, ports};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::order::answer::{Native, WRITTEN};
-use crate::process::order::explore;
 use crate::process::{Control, Process, Signal, order};
 use crate::term::Term;
 
@@ -69,7 +68,7 @@ fn tells_of_process(due: &Message) -> bool {
 /// Whether answers to requests that processes make of each other are recorded as messages from outside. An exploration
 /// has its processes answer at once, and so has what follows a log of it.
 pub(in crate::process) fn records_answers() -> bool {
-    order::is_asked() && !explore::is_on() && plan().is_none_or(Plan::has_contents)
+    order::is_active() && !order::is_explored() && plan().is_none_or(Plan::has_contents)
 }
 
 impl ReplayState {
@@ -223,7 +222,7 @@ pub(in crate::process) fn sends_another(p: &Process) {
 /// `native` has answered `p` where no answer was recorded: it cannot follow. The prefixes of explorations have no
 /// answers, and do not count.
 pub(in crate::process) fn note_unrecorded_answer(p: &Process, native: &Native) {
-    if explore::is_on() {
+    if order::is_explored() {
         return;
     }
     let Some(plan) = plan() else { return };

@@ -37,6 +37,7 @@ impl Process {
     ///
     /// # Errors
     /// When the heap is too large afterwards.
+    #[inline]
     pub(in crate::process) fn collects_in_turn(&mut self, is_last: bool) -> Result<(), Exiting> {
         while let Some(major) = self.next_collection(is_last) {
             let reds = self.fcalls.get();
@@ -82,10 +83,15 @@ impl Process {
         all.any(is_due)
     }
 
+    #[inline]
     fn next_collection(&self, is_last: bool) -> Option<bool> {
-        if !order::is_followed() || self.is_away() {
-            return None;
+        match order::is_followed() && !self.is_away() {
+            true => self.take_collection(is_last),
+            false => None,
         }
+    }
+
+    fn take_collection(&self, is_last: bool) -> Option<bool> {
         let (plan, mut follows) = (plan()?, self.follows()?);
         let steps = follows.steps(plan);
         match follows.cursor.due_signal(steps) {

@@ -5,23 +5,20 @@
 //! it cannot react. A message is kept for good, except one of OTP's `sys` to a process that waits for its next message:
 //! that one runs until it has answered.
 
-use std::sync::atomic::Ordering;
 
 use super::plan;
-use super::stop::{LOOKED_AT, STANDING, STATE, has_stopped};
+use super::stop::{begin_to_look, has_stopped};
 use crate::hash::HashSet;
 use crate::heap::Message as HeapMessage;
-use crate::process::order::{Answers, FOLLOWED, FREE};
+use crate::process::order::Answers;
 use crate::process::seq_token::Mark;
 use crate::process::{Exiting, Process, Signal, WaitFor, deliver, order};
 use crate::term::{Atom, Pid};
 
 /// From now on only these stand still: `others` run free.
 pub(crate) fn look(standing: HashSet<Pid>, others: &[Pid]) {
-    *STANDING.write() = standing;
-    order::ask(FREE);
-    order::ask_no_more(FOLLOWED);
-    STATE.store(LOOKED_AT, Ordering::Release);
+    order::set_free();
+    begin_to_look(standing);
     if let Some(plan) = plan() {
         plan.accesses.let_go();
     }

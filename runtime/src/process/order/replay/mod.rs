@@ -34,7 +34,7 @@ use beamline_orders::{
 };
 use parking_lot::{Mutex, RwLock};
 
-use super::{FOLLOWED, Source, Step, explore, turns};
+use super::{Source, Step, explore, turns};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::probe::probes;
@@ -79,6 +79,8 @@ struct Plan {
     end: end::End,
     /// Made when it is asked for first.
     timers: OnceLock<timers::Receivers>,
+    /// The messages that receives try beside the recorded ones; made when one is tried first.
+    others: OnceLock<tries::Others>,
     /// Processes that wait, filled when the watch asks.
     waiting: Mutex<Vec<watch::Waiting>>,
     /// Processes that have spent another number than in the recorded run.
@@ -95,7 +97,12 @@ fn plan() -> Option<&'static Plan> {
 /// the processes, asks [`Process::unfinished`].
 pub(crate) fn follow(trace: Trace) {
     let _ = PLAN.set(Plan::new(trace, false, None));
-    order::ask(FOLLOWED);
+    order::begin_following();
+}
+
+/// Whether a run follows a prefix, or a recorded run.
+pub(crate) fn has_prefix() -> bool {
+    order::is_followed()
 }
 
 /// The numbers of the pids of processes without a parent that are followed.
@@ -214,6 +221,7 @@ impl Plan {
             accesses: access::All::of(&trace),
             end: end::End::of(&trace, goes_on || stop.is_some()),
             timers: OnceLock::new(),
+            others: OnceLock::new(),
             trace,
             has_deliveries: true,
             goes_on,
@@ -271,7 +279,7 @@ impl Plan {
                     let of = of.and_then(|pid| self.index(pid));
                     // To an exploration, what a monitor tells of an end is another thing than that a later one finds
                     // nobody. A replay takes either, as a trace without numbers of monitors has it.
-                    let is_as_gone = *is_exit || told.gone == *is_gone || !explore::is_on();
+                    let is_as_gone = *is_exit || told.gone == *is_gone || !order::is_explored();
                     // A monitor by a name that nobody has any more knows no process.
                     let is_of = of == told.of && is_as_gone || of.is_none() && *is_gone;
                     told.exit == *is_exit && is_of
@@ -419,7 +427,7 @@ impl Plan {
     /// alive in the replay, and the other way round.
     fn reason_of(&self, exit: &Exit, was_gone: bool) -> HeapMessage {
         let reason = HeapMessage::copy_of(exit.reason.term());
-        match exit.linked && !explore::is_on() {
+        match exit.linked && !order::is_explored() {
             true => self.reason(exit.from.pid(), was_gone, (reason, exit.is_gone)),
             false => reason,
         }
@@ -448,7 +456,7 @@ impl Process {
     /// Handles a signal now, or holds it until its turn.
     pub(in crate::process) fn handle_in_turn(&mut self, signal: Signal) -> Result<(), Exiting> {
         let source = self.source_of(&signal);
-        let link = signal.of_link().filter(|_| !explore::is_on());
+        let link = signal.of_link().filter(|_| !order::is_explored());
         if source.is_none() && link.is_none() {
             return self.handle_now(signal);
         }
@@ -516,14 +524,22 @@ impl Process {
     ///
     /// # Errors
     /// When a signal ends the process.
+    #[inline]
     pub(in crate::process) fn deliver_due(&mut self) -> Result<(), Exiting> {
+        match order::is_followed() {
+            true => self.deliver_those_due(),
+            false => Ok(()),
+        }
+    }
+
+    fn deliver_those_due(&mut self) -> Result<(), Exiting> {
         let plan = plan().filter(|_| !stop::has_stopped());
         let Some(plan) = plan else { return Ok(()) };
         loop {
             self.collects_in_turn(false)?;
             let traps = self.flags.get().trap_exit;
             let now = spent::Now::of(self);
-            if explore::is_on() && self.awaits_end() && !self.may_end_here() {
+            if order::is_explored() && self.awaits_end() && !self.may_end_here() {
                 return Ok(());
             }
             let due = self
@@ -547,7 +563,7 @@ impl Process {
         if self.is_flushing() {
             return false;
         }
-        if explore::is_on() && self.awaits_end() {
+        if order::is_explored() && self.awaits_end() {
             self.wake_if_held_is_due();
         }
         let waits = order::is_followed()
@@ -556,7 +572,7 @@ impl Process {
                 ReceiveVerdict::Wait => !by_error(),
                 ReceiveVerdict::Free | ReceiveVerdict::Timeout => false,
             };
-        waits || explore::is_on() && self.waits_for_its_end()
+        waits || order::is_explored() && self.waits_for_its_end()
     }
 
     /// Whether its receive timed out in the recorded run.
@@ -581,7 +597,7 @@ impl Process {
 
     /// Whether it follows a recorded process that has steps left, in a replay and not in an exploration.
     pub(in crate::process) fn is_replayed(&self) -> bool {
-        order::is_followed() && !explore::is_on() && self.has_steps_to_follow()
+        order::is_followed() && !order::is_explored() && self.has_steps_to_follow()
     }
 
     /// A built-in function is about to give up a monitor, link or timer of which a message could still come. `Some`: in
@@ -628,7 +644,14 @@ impl Process {
     }
 
     /// Wakes a process that is about to wait, if the turn of a held signal has come meanwhile.
+    #[inline]
     pub(in crate::process) fn wake_if_held_is_due(&self) {
+        if order::is_followed() {
+            self.wake_if_it_may_take();
+        }
+    }
+
+    fn wake_if_it_may_take(&self) {
         if let (Some(plan), Some(follows)) = (plan(), self.follows())
             && follows.may_take(plan)
         {
@@ -702,7 +725,7 @@ impl Process {
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return true;
         };
-        let knows_end = follows.spent.is_some() && !explore::is_on();
+        let knows_end = follows.spent.is_some() && !order::is_explored();
         let steps = follows.steps(plan);
         follows.cursor.may_miss(steps, module, knows_end)
     }
@@ -728,7 +751,7 @@ impl Process {
         drop(follows);
         let (name, expected) = (plan.name(me), plan.trace.step(me, expected));
         let line = format!("{name} was to {expected}, and is about to {came}");
-        if explore::is_on() {
+        if order::is_explored() {
             return explore::record_divergence(self.pid(), refuses, line);
         }
         plan.cannot_follow(&[format!("{line}; {}", self.place())]);

@@ -4,7 +4,7 @@ use beamline_orders::Request;
 use beamline_settings::variable::Variable as _;
 
 use super::{PLAN, Plan, identities, plan, stop, turns, watch};
-use crate::process::order::{self, FOLLOWED};
+use crate::process::order;
 
 /// Reads the run that the environment asks to follow, if it does and no emulator of the command has begun to. It comes before
 /// anything is in the table of processes, which leaves room for the recorded pids.
@@ -37,6 +37,6 @@ pub(crate) fn follow() {
     if plan.trace.has_signals() {
         turns::wait_for_signals();
     }
-    order::ask(FOLLOWED);
+    order::begin_following();
     watch::start();
 }

@@ -17,37 +17,46 @@ use crate::process::{Control, Process};
 use crate::sys::stderr::complain;
 use crate::term::Pid;
 
-/// Whether the replay is to stop, and has: a state gives way to a later one only.
-pub(super) static STATE: AtomicU8 = AtomicU8::new(RUNS);
+/// How far the replay is from its stop.
+struct Stopping {
+    /// One of the states below. A state gives way to a later one only.
+    state: AtomicU8,
+    /// The processes that stand still while a shell looks.
+    standing: LazyLock<RwLock<HashSet<Pid>>>,
+    has_stopped: Mutex<bool>,
+    stops: Condvar,
+}
+
+static STOPPING: Stopping = Stopping {
+    state: AtomicU8::new(RUNS),
+    standing: LazyLock::new(RwLock::default),
+    has_stopped: Mutex::new(false),
+    stops: Condvar::new(),
+};
+
 const RUNS: u8 = 0;
 const IS_TO_STOP: u8 = 1;
 const STOPPED: u8 = 2;
 /// It has stopped, and a shell looks at it.
-pub(super) const LOOKED_AT: u8 = 3;
-
-/// Who stands still while a shell looks.
-pub(super) static STANDING: LazyLock<RwLock<HashSet<Pid>>> = LazyLock::new(RwLock::default);
-
-static HAS_STOPPED: Mutex<bool> = Mutex::new(false);
-static STOPS: Condvar = Condvar::new();
+const LOOKED_AT: u8 = 3;
 
 /// Whether the replay is to stop somewhere, or has.
 #[inline]
 pub(crate) fn is_asked() -> bool {
-    STATE.load(Ordering::Relaxed) != RUNS
+    STOPPING.state.load(Ordering::Relaxed) != RUNS
 }
 
 /// Whether it has stopped.
 #[inline]
 pub(crate) fn has_stopped() -> bool {
-    STATE.load(Ordering::Acquire) >= STOPPED
+    STOPPING.state.load(Ordering::Acquire) >= STOPPED
 }
 
 /// Whether a process stands still: all do, until a shell looks.
 fn stands(pid: Pid) -> bool {
-    match STATE.load(Ordering::Acquire) {
+    match STOPPING.state.load(Ordering::Acquire) {
         STOPPED => true,
-        LOOKED_AT => STANDING.read().contains(&pid),
+        LOOKED_AT => STOPPING.standing.read().contains(&pid),
         _ => false,
     }
 }
@@ -55,6 +64,12 @@ fn stands(pid: Pid) -> bool {
 /// Where the replay is to stop, if anywhere.
 pub(crate) fn asked() -> Option<&'static Halt> {
     plan()?.stop.as_ref()
+}
+
+/// A shell looks: from now on only these stand still.
+pub(super) fn begin_to_look(standing: HashSet<Pid>) {
+    *STOPPING.standing.write() = standing;
+    STOPPING.state.store(LOOKED_AT, Ordering::Release);
 }
 
 /// What the replay has stopped for: which process is about to do what.
@@ -67,25 +82,27 @@ pub(crate) fn line() -> Option<String> {
 
 /// Waits until the replay has stopped.
 pub(crate) fn wait() {
-    let mut has_stopped = HAS_STOPPED.lock();
-    STOPS.wait_while(&mut has_stopped, |has_stopped| !*has_stopped);
+    let mut has_stopped = STOPPING.has_stopped.lock();
+    STOPPING
+        .stops
+        .wait_while(&mut has_stopped, |has_stopped| !*has_stopped);
 }
 
 /// The replay begins, which is to stop somewhere.
 pub(super) fn begin() {
-    STATE.store(IS_TO_STOP, Ordering::Relaxed);
+    STOPPING.state.store(IS_TO_STOP, Ordering::Relaxed);
 }
 
 /// A process has come there.
 fn stop() {
-    STATE.store(STOPPED, Ordering::Release);
-    *HAS_STOPPED.lock() = true;
-    STOPS.notify_all();
+    STOPPING.state.store(STOPPED, Ordering::Release);
+    *STOPPING.has_stopped.lock() = true;
+    STOPPING.stops.notify_all();
 }
 
 /// The replay ends as a process cannot follow: nobody does more of what the recorded run did not.
 pub(super) fn stand_still() {
-    STATE.fetch_max(STOPPED, Ordering::AcqRel);
+    STOPPING.state.fetch_max(STOPPED, Ordering::AcqRel);
 }
 
 /// Tells at the end of a replay that it has not come where it was to stop.
@@ -137,7 +154,7 @@ impl Process {
     /// A shell looks, and it stands still.
     #[inline]
     pub(in crate::process) fn is_looked_at(&self) -> bool {
-        STATE.load(Ordering::Acquire) == LOOKED_AT && stands(self.pid())
+        STOPPING.state.load(Ordering::Acquire) == LOOKED_AT && stands(self.pid())
     }
 
     fn answers(&self) -> bool {

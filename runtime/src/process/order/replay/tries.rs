@@ -6,7 +6,6 @@
 //! on registers, of which a receive finds only those of the stack again. A receive waits for these messages as long as any other process does something.
 
 use std::cell::RefMut;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -45,6 +44,8 @@ pub(super) struct Others {
     /// How often nothing has happened for a while in which a process waited.
     pauses: AtomicU32,
     waiting: Mutex<HashSet<Pid>>,
+    /// A thread watches the processes that wait.
+    is_watched: AtomicBool,
 }
 
 impl Others {
@@ -64,6 +65,7 @@ impl Others {
             all,
             pauses: AtomicU32::new(0),
             waiting: Mutex::default(),
+            is_watched: AtomicBool::new(false),
         }
     }
 
@@ -102,10 +104,8 @@ fn wake(pid: Pid) {
 
 /// The others of the run that is followed, and a watch over the processes that wait for them.
 fn others(plan: &'static Plan) -> &'static Others {
-    static OTHERS: OnceLock<Others> = OnceLock::new();
-    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-    let others = OTHERS.get_or_init(|| Others::of(&plan.trace));
-    if !IS_WATCHED.swap(true, Ordering::Relaxed) {
+    let others = plan.others.get_or_init(|| Others::of(&plan.trace));
+    if !others.is_watched.swap(true, Ordering::Relaxed) {
         let started = std::thread::Builder::new()
             .name("replay_tries".into())
             .spawn(|| others.watch(plan));
