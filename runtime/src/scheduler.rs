@@ -361,7 +361,7 @@ impl Scheduler {
         other.count(made.cast_signed());
         self.wakeup_other.set(other);
         let used = fcalls - p.fcalls.get();
-        p.rests(outcome);
+        p.end_slice(outcome);
         let is_later = given::are_given() && is_later(&p, outcome);
         let outcome = match outcome {
             Outcome::Exit(_) if !is_later => match p.terminate() {
@@ -423,7 +423,7 @@ fn add(counter: &AtomicU64, n: u64) {
 #[cold]
 fn is_later(p: &Process, outcome: Outcome) -> bool {
     match outcome {
-        Outcome::Yield => given::goes_on_later(p.pid()),
+        Outcome::Yield => given::wait_to_go_on(p.pid()),
         Outcome::Exit(_) => return p.must_wait_before_exit(),
         Outcome::Wait | Outcome::Dirty(_) => {}
     }
@@ -460,7 +460,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     if p.is_away() || !p.is_ready() || p.waits_to_end() || p.awaits_collection() {
         return Outcome::Wait;
     }
-    p.stands_no_more();
+    p.note_goes_on();
     p.claim_dirty_words();
     if lifted.is_some() {
         // It got this time slice for its signals; its code runs with its own priority.
@@ -471,7 +471,7 @@ unsafe fn run_slice(p: &mut Process, x: *mut RawTerm) -> Outcome {
     // function's.
     let is_spared = Heap::is_zealous() && p.reductions() == 0;
     if !is_spared
-        && p.begins_slice()
+        && p.is_new_slice()
         && p.wants_collection()
         && let Err(exiting) = p.garbage_collect(0, 0)
     {

@@ -28,7 +28,7 @@ fn is_process_alive_1(p: &mut Process) -> Next {
         p.set_x(0, Term::bool(is_me));
         return Next::Return;
     }
-    match explore::asks_alive(p, pid) {
+    match explore::ask_alive(p, pid) {
         Ok(None) => {}
         Ok(Some(is_alive)) => {
             p.set_x(0, Term::bool(is_alive));

@@ -126,7 +126,7 @@ fn finish_loading_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> 
         return Ok(refused(p, am::duplicated, &duplicated));
     }
     let names: Vec<Atom> = all.iter().map(|module| module.name).collect();
-    let Some(made) = order::loads(p, &names, || module::make_current(all)) else {
+    let Some(made) = order::load_in_turn(p, &names, || module::make_current(all)) else {
         // Calls are to miss them first.
         return Err(p.put_off(Staged).into());
     };

@@ -25,7 +25,7 @@ fn process_flag_2(p: &mut Process) -> Next {
         return calls_again(p, &control);
     }
     if let Some(flag) = p.x(0).as_atom() {
-        explore::sets(p.pid(), flag);
+        explore::note_item_set(p.pid(), flag);
     }
     let size = p.x(1).as_index();
     let old = match (p.x(0).as_atom(), size) {

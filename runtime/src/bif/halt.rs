@@ -34,7 +34,7 @@ fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p>
         }
     }
     let (exit, slogan) = exit_of(status)?;
-    answer::halts(p, status)?;
+    answer::record_halt(p, status)?;
     crate::trace::totals::halting(p);
     if let Some(slogan) = slogan {
         complain!("{slogan}");

@@ -82,7 +82,7 @@ fn link_2<'p>(p: &'p Process, [other, opts]: [Term<'p>; 2]) -> BifResult<'p> {
 }
 
 fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
-    explore::looks_for_peer(p, other)?;
+    explore::access_end_of_peer(p, other)?;
     events::happened(p.shared(), Event::Link, other);
     let Some(peer) = Peer::of(other) else {
         return match Peer::process_of(other) {
@@ -133,7 +133,7 @@ fn unlink_1<'p>(p: &'p Process, [other]: [Term<'p>; 1]) -> BifResult<'p> {
     if let Some(later) = p.wait_for_notice(ends) {
         return Err(later.into());
     }
-    explore::looks_for_linked(p, other)?;
+    explore::access_link(p, other)?;
     events::happened(p.shared(), Event::Unlink, other);
     let node = match Peer::of(other).or_else(|| Peer::process_of(other)) {
         Some(peer) => {
@@ -212,7 +212,7 @@ fn monitored_process(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'
     };
     match target.view() {
         View::Pid(pid) => {
-            explore::looks_for(p, pid)?;
+            explore::access_end_of(p, pid)?;
             Ok(Monitored::Process(pid))
         }
         View::External(other) if other.kind() == tag::EXTERNAL_PID => {
@@ -264,7 +264,7 @@ fn monitored_port(p: &Process, target: Term<'_>) -> Result<Monitored, Leave<'sta
 fn demonitor_1<'p>(p: &'p Process, [reference]: [Term<'p>; 1]) -> BifResult<'p> {
     let node = monitored_by(p, reference).and_then(Monitored::node);
     if !demonitor_in_turn(p, reference, true)? {
-        explore::keeps_word(p, reference);
+        explore::note_word_kept(p, reference);
     }
     return_when_sent(p, node, Term::bool(true))
 }
@@ -287,7 +287,7 @@ fn demonitor_in_turn<'p>(
             let ends = || Ok(Term::bool(demonitor(p, reference, keeps)?));
             return Ok(answer::in_turn(p, &NATIVE, ends)? == am::true_);
         }
-        if p.takes_replied(numbers) {
+        if p.take_replied(numbers) {
             answer::noted(p, &NATIVE, Term::bool(false));
         }
     }
@@ -354,7 +354,7 @@ fn demonitor_2<'p>(p: &'p Process, [reference, opts]: [Term<'p>; 2]) -> BifResul
         let arguments = vec![reference, Term::bool(gives_several), result];
         return Err(Control::Trap(flush, arguments).into());
     }
-    explore::keeps_word(p, reference);
+    explore::note_word_kept(p, reference);
     Ok(result)
 }
 
@@ -390,7 +390,7 @@ fn unalias_1<'p>(p: &'p Process, [alias]: [Term<'p>; 1]) -> BifResult<'p> {
     let removed = p
         .some_relations()
         .and_then(|mut relations| relations.aliases.remove(&reference.numbers()))
-        .inspect(|_| explore::gives_up_alias(p.pid(), reference.numbers()));
+        .inspect(|_| explore::note_alias_given_up(p.pid(), reference.numbers()));
     Ok(Term::bool(removed.is_some()))
 }
 
@@ -419,7 +419,7 @@ fn exit_signal<'p>(
 ) -> BifResult<'p> {
     match to.view() {
         View::Pid(pid) => {
-            p.takes_turn_with(pid, || explore::looks_for_exiting(p, pid, reason))?;
+            p.take_turn_with(pid, || explore::access_for_exit(p, pid, reason))?;
             // exit/2 to itself: even `normal` ends it, and does so before the call returns.
             let suicide =
                 exit2 && pid == p.pid() && (reason == am::kill || !p.flags.get().trap_exit);
@@ -430,7 +430,7 @@ fn exit_signal<'p>(
         }
         View::Ref(alias) => {
             if let Some(pid) = alias.pid() {
-                p.takes_turn_with(pid, || explore::looks_for_exiting(p, pid, reason))?;
+                p.take_turn_with(pid, || explore::access_for_exit(p, pid, reason))?;
                 p.send_exit(pid, Some(alias.numbers()), reason, false, priority);
             }
         }
@@ -540,7 +540,7 @@ fn group_leader_2<'p>(p: &'p Process, [leader, pid]: [Term<'p>; 2]) -> BifResult
     let (Some(leader), Some(pid)) = (leader_is, pid.as_pid()) else {
         return Ok(am::badarg.term());
     };
-    explore::sets(pid, am::group_leader);
+    explore::note_item_set(pid, am::group_leader);
     if pid == p.pid() {
         p.set_group_leader(leader);
         return Ok(Term::bool(true));

@@ -164,7 +164,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         p.set_x(0, info(p, items.term(), form));
         return Next::Return;
     }
-    match explore::asks_info(p, pid, || names_of(items.term()), form == Form::All) {
+    match explore::ask_info(p, pid, || names_of(items.term()), form == Form::All) {
         Ok(None) => ask(p, pid, (items, form), false),
         Ok(Some(Info::Gone)) => {
             p.set_x(0, am::undefined.term());

@@ -256,7 +256,7 @@ fn start_timer<'p>(
         _ => return Err(badarg().into()),
     };
     explore::wait_to_start_timer(p)?;
-    let reference = user_timers::start(p.sets_timer(), deadline, receiver, |reference| {
+    let reference = user_timers::start(p.note_timer(), deadline, receiver, |reference| {
         if !wrap {
             return Message::copy_of(message);
         }
@@ -269,21 +269,21 @@ fn start_timer<'p>(
             heap.tuple(&elements)
         })
     });
-    explore::starts_timer(p, receiver, reference).map_err(|_| system_limit())?;
+    explore::start_timer(p, receiver, reference).map_err(|_| system_limit())?;
     Ok(p.reference(reference))
 }
 
 /// The milliseconds that were left of a timer that `p` cancels, if it had not gone off.
 fn cancel(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
-    explore::looks_for_timer(p, reference)?;
+    explore::access_timer(p, reference)?;
     let left = user_timers::cancel(reference);
-    explore::cancels_timer(reference, left.is_some());
+    explore::note_cancelled(reference, left.is_some());
     Ok(left)
 }
 
 /// The milliseconds left of a timer, if it has not gone off.
 fn read(p: &Process, reference: RefNumbers) -> Result<Option<u64>, Control<'static>> {
-    explore::looks_for_timer(p, reference)?;
+    explore::access_timer(p, reference)?;
     Ok(user_timers::read(reference))
 }
 

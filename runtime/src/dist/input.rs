@@ -12,7 +12,7 @@ use crate::external::{self, DecodeOptions, VERSION_MAGIC, decode_with_header};
 use crate::heap::{Heap, Message, SharedBytes};
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{self, Named};
-use crate::process::signal::{ExitSignal, OUTSIDE, TracedMessage};
+use crate::process::signal::{ExitSignal, TracedMessage};
 use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch_or_tell};
 use crate::process::{Peer, SYSTEM, Signal, deliver, is_of_old_incarnation, lookup, trace_flags};
 use crate::sched::ptab::pin;
@@ -289,7 +289,7 @@ impl Letter<'_> {
                 message,
                 from: Peer::process_of(self.from).unwrap_or(SYSTEM.into()),
                 token,
-                number: OUTSIDE,
+                number: 0,
                 alias: alias.map(|alias| (alias, self.priority)),
             }));
         }

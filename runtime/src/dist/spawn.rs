@@ -9,7 +9,7 @@ use crate::heap::{Heap, Literals, Message, size};
 use crate::process::nodes::RemoteProcess;
 use crate::process::options::{self, BadOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_ref, reference_of};
-use crate::process::signal::{ExitSignal, OUTSIDE, TracedMessage, deliver_to_peer};
+use crate::process::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use crate::process::watcher::{WatchedBy, Watcher};
 use crate::process::{
     Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver,
@@ -169,7 +169,7 @@ pub(super) fn requested(
             message: first,
             from: parent_is,
             token: Some(token.clone()),
-            number: OUTSIDE,
+            number: 0,
             alias: None,
         })),
         None => Signal::own(first, SYSTEM),

@@ -84,7 +84,7 @@ impl Table {
             let state = self.state.read();
             if state.insertion.is_none() {
                 self.check_name(p, &state, id)?;
-                p.accesses(self.touch(&state, Access::Read, part))?;
+                p.access(self.touch(&state, Access::Read, part))?;
                 return Ok(state);
             }
             drop(state);
@@ -119,7 +119,7 @@ impl Table {
         part: Part<'_>,
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let state = self.exclusive(p, id)?;
-        p.accesses(self.touch(&state, Access::Write, part))?;
+        p.access(self.touch(&state, Access::Write, part))?;
         Ok(state)
     }
 
@@ -140,7 +140,7 @@ impl Table {
             ..own
         });
         let both: Vec<Touch<'_>> = other.into_iter().chain([own]).collect();
-        p.accesses_all(&both)?;
+        p.access_all(&both)?;
         self.check(&state, id)?;
         state.may(p, Access::Write)?;
         Ok((state, names))
@@ -154,7 +154,7 @@ impl Table {
     ) -> Result<(RwLockWriteGuard<'_, State>, Names), Leave<'p>> {
         let state = self.exclusive(p, id)?;
         let names = registry::names_of(self);
-        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        p.access(self.touch(&state, Access::Write, Part::All))?;
         self.check(&state, id)?;
         state.may(p, Access::Write)?;
         Ok((state, names))
@@ -168,7 +168,7 @@ impl Table {
     ) -> Result<(RwLockWriteGuard<'_, State>, Owners), Leave<'p>> {
         let state = self.exclusive(p, id)?;
         let owned = registry::owners();
-        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        p.access(self.touch(&state, Access::Write, Part::All))?;
         self.check(&state, id)?;
         state.may(p, Access::Write)?;
         Ok((state, owned))
@@ -191,7 +191,7 @@ impl Table {
         if !next.is_some_and(|next| registry::is_same(&next, self)) {
             return Ok(None);
         }
-        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        p.access(self.touch(&state, Access::Write, Part::All))?;
         Ok(Some((state, names, owned)))
     }
 
@@ -221,7 +221,7 @@ impl Table {
         self.check_name(p, &state, id)?;
         let refused = self.check(&state, id).and_then(|()| state.may(p, access));
         if refused.is_err() {
-            p.accesses(self.touch(&state, Access::Read, Part::All))?;
+            p.access(self.touch(&state, Access::Read, Part::All))?;
         }
         Ok(refused?)
     }
@@ -303,7 +303,7 @@ impl Table {
     ) -> Result<RwLockWriteGuard<'_, State>, Leave<'p>> {
         let state = self.state.write();
         self.check_name(p, &state, id)?;
-        p.accesses(self.touch(&state, access(&state), Part::All))?;
+        p.access(self.touch(&state, access(&state), Part::All))?;
         self.check(&state, id)?;
         state.may(p, Access::Read)?;
         Ok(state)
@@ -330,7 +330,7 @@ impl Table {
         p: &Process,
     ) -> Result<RwLockWriteGuard<'_, State>, process::Control<'static>> {
         let state = self.state.write();
-        p.accesses(self.touch(&state, Access::Write, Part::All))?;
+        p.access(self.touch(&state, Access::Write, Part::All))?;
         Ok(state)
     }
 }

@@ -167,7 +167,7 @@ fn named<'p>(p: &Process, id: Term<'p>) -> Result<Handle<'p>, Leave<'p>> {
         return Ok(Handle::Named(Arc::clone(table)));
     }
     if let Some(object) = object_of(name) {
-        p.accesses(touch_of(object, name, Access::Read))?;
+        p.access(touch_of(object, name, Access::Read))?;
     }
     Err(error(am::id).into())
 }
@@ -218,7 +218,7 @@ pub(crate) fn add(p: &Process, table: Table) -> Result<Option<TableRef>, Control
             Access::Write
         };
         let touch = touch_of(table.object(), name, access);
-        p.accesses(touch)?;
+        p.access(touch)?;
         if is_taken {
             return Ok(None);
         }
@@ -494,7 +494,7 @@ const TABLE_REDS: i64 = 32;
 /// What `p` leaves behind: its fixations, then its tables, which go to their heirs or end.
 ///
 /// # Errors
-/// `Yield` when there is more than may be freed in one time slice; and as [`Process::accesses`].
+/// `Yield` when there is more than may be freed in one time slice; and as [`Process::access`].
 pub(crate) fn exited(p: &mut Process) -> Result<(), Control<'static>> {
     let are_none = TABLES.load(Ordering::Relaxed) == 0 && DYING.load(Ordering::Relaxed) == 0;
     if are_none && !may_wait_at_end() {

@@ -221,7 +221,7 @@ pub(crate) fn error_handler<'p>(
     called: Called,
 ) -> Result<Option<Ready>, Raise<'p>> {
     let function = export(called.module, called.function, called.arity);
-    if !order::misses(p, called.module, || function.has_code()) {
+    if !order::note_miss(p, called.module, || function.has_code()) {
         return Ok(function.has_code().then(|| {
             // The call has been charged for. Where the function is there in time, it does not come here.
             p.fcalls.set(p.fcalls.get() + 1);

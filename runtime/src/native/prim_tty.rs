@@ -145,7 +145,7 @@ fn select<'p>(p: &'p Process, tty: Term<'p>, reference: Term<'p>) {
         heap.tuple(&[atom("select"), tty, reference, atom("ready_input")])
     });
     let pid = p.pid();
-    p.awaits_input(message, move |message| {
+    p.await_input(message, move |message| {
         let message = Mutex::new(Some(message));
         poll::watch(STDIN, Interest::Read, Arc::new(Reader { pid, message }));
     });

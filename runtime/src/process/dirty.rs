@@ -201,7 +201,7 @@ impl DirtyCall {
     }
 
     /// The caller has ended: it is kept where the call still runs.
-    fn outlives(&self, caller: Box<Process>) {
+    fn keep_until_end(&self, caller: Box<Process>) {
         let mut stage = self.stage.lock();
         match std::mem::replace(&mut *stage, Stage::Over) {
             Stage::Running => *stage = Stage::Orphaned(caller),
@@ -328,7 +328,7 @@ impl Process {
             let mut own = self.psd();
             own.work = psd.work;
             if let (Some(own), Some(seq)) = (&mut own.seq, psd.seq) {
-                own.takes_over(*seq);
+                own.take_over(*seq);
             }
         }
         if let Some(UntilBack(requests)) = self
@@ -355,7 +355,7 @@ impl Process {
     }
 
     /// It exits: keeps what its call may still read, and answers the requests that wait for its return.
-    pub(super) fn leaves_orphan(&mut self) {
+    pub(super) fn leave_orphan(&mut self) {
         if let Some(call) = &self.dirty {
             call.kept.get_or_init(keep);
             self.shared.note_orphan();
@@ -373,7 +373,7 @@ impl Process {
     /// Its last time slice has ended: its memory is freed, when the call that it may have left has ended.
     pub(crate) fn free(self: Box<Process>) {
         match self.dirty.clone() {
-            Some(call) => call.outlives(self),
+            Some(call) => call.keep_until_end(self),
             None => drop(self),
         }
     }
@@ -381,7 +381,7 @@ impl Process {
     /// Its registers are no scheduler's any more.
     pub(crate) fn forget_registers(&self) {
         self.x.set(std::ptr::null_mut::<RawTerm>());
-        self.keeps_count();
+        self.keep_count();
     }
 }
 

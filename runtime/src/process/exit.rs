@@ -100,7 +100,7 @@ impl Process {
             if !self.may_end_by_itself() {
                 return Err(Control::Yield);
             }
-            self.leaves_orphan();
+            self.leave_orphan();
             self.step(order::Step::Exit);
             if let Some(reason) = self.exit_reason() {
                 self.change_flags(|flags| flags.terminating = true);
@@ -110,10 +110,10 @@ impl Process {
         if forget_blocker(self.pid().0) {
             dirty_queues::limits_changed();
         }
-        self.shared.begins_to_give_up();
+        self.shared.begin_to_give_up();
         let given_up = (GIVES_UP.get())(self)
             .and_then(|()| registry::unregister_exiting(self))
-            .and_then(|()| explore::goes(self))
+            .and_then(|()| explore::access_own_end(self))
             .and_then(|()| self.tell_nodes());
         if given_up.is_err() {
             if matches!(given_up, Err(Control::Wait)) {
@@ -142,8 +142,8 @@ impl Process {
         self.refuse_system_tasks();
         probes().exits(self);
         self.tell_relations();
-        self.tell_untold();
-        explore::goes_off(self);
+        self.record_untold();
+        explore::note_gone_off(self);
         probes().gone(self);
         Ok(())
     }

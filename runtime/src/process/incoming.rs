@@ -10,7 +10,7 @@ use super::probe::{happened, probes};
 use super::refs::{RefNumbers, reference_of};
 use super::relation::{AliasEnd, Monitored};
 use super::seq_token::{Mark, Token};
-use super::signal::{ANSWER, ExitSignal, Sender, TracedMessage, deliver_to_peer};
+use super::signal::{ExitSignal, Sender, TracedMessage, deliver_to_peer};
 use super::{Exiting, Next, Peer, Process, SYSTEM, Signal, WaitFor, trace_flags, user_timers};
 use crate::heap::{Heap, Message};
 use crate::sched::timers::{self, TimerId};
@@ -179,7 +179,7 @@ impl Process {
             Signal::Message {
                 message,
                 from,
-                number: ANSWER,
+                sender: Sender::Answer,
                 ..
             } => self.handle_answer(from, message),
             Signal::Message {
@@ -188,10 +188,10 @@ impl Process {
                 sender,
                 number,
             } => {
-                self.arrives((sender, from, number), &message, false);
-                let mark = match sender {
-                    Sender::Process => Mark::CLEARS,
-                    Sender::Runtime | Sender::Timer => Mark::KEEPS,
+                self.tell_arrival((sender, from, number), &message, false);
+                let mark = match sender.is_process() {
+                    true => Mark::CLEARS,
+                    false => Mark::KEEPS,
                 };
                 self.mailbox.push(message, mark);
             }
@@ -203,7 +203,7 @@ impl Process {
             } => {
                 if let Some(before_others) = self.through_alias((alias, priority)) {
                     let sender = (Sender::Runtime, SYSTEM, 0);
-                    self.arrives(sender, &message, before_others);
+                    self.tell_arrival(sender, &message, before_others);
                     self.mailbox.put(message, Mark::CLEARS, before_others);
                 }
             }
@@ -321,7 +321,7 @@ impl Process {
 
     /// A message goes into the queue, with or without priority.
     #[inline]
-    fn arrives(
+    fn tell_arrival(
         &self,
         (sender, from, number): (Sender, Pid, u32),
         message: &Message,
@@ -408,7 +408,7 @@ impl Process {
             let link = self
                 .some_relations()
                 .and_then(|mut relations| relations.links.remove(&from));
-            explore::hears_of_link(self, from.pid());
+            explore::note_link_news(self, from.pid());
             match link {
                 None => return Ok(()),
                 // Unlinked meanwhile: whoever exited acknowledges nothing any more.
@@ -427,7 +427,7 @@ impl Process {
         }
         if traps.unwrap_or(self.flags.get().trap_exit) {
             let mark = token.map_or(Mark::CLEARS, |token| probes().token_queued(self, token));
-            explore::exit_arrives(self, from.pid(), access);
+            explore::note_exit_arrival(self, from.pid(), access);
             let source = Source::exit_of(from.pid(), is_gone);
             if linked {
                 self.record_exit_of_socket(from, reason.term());
@@ -535,7 +535,7 @@ impl Process {
     pub(crate) fn demonitor(&self, reference: RefNumbers, keeps: bool) -> bool {
         let ends_alias = |alias: super::Alias| alias.end != AliasEnd::Explicit;
         if self.alias(reference).is_some_and(ends_alias) {
-            explore::gives_up_alias(self.pid(), reference);
+            explore::note_alias_given_up(self.pid(), reference);
         }
         let Some(origin) = self
             .some_relations()
@@ -574,7 +574,7 @@ impl Process {
     }
 
     /// How the time slice of a process ends that waits: with a message there already, it is run again.
-    pub(crate) fn waits(&self) -> crate::process::Outcome {
+    pub(crate) fn outcome_of_wait(&self) -> crate::process::Outcome {
         if self.is_ready() {
             crate::process::Outcome::Yield
         } else {

@@ -355,13 +355,13 @@ impl Mailbox {
         let save = self.queue.save();
         self.queue.remove(save);
         self.attached -= usize::from(save < self.attached);
-        self.examines_no_more();
+        self.stop_examining();
         let rare = self.rare.as_mut();
         rare.map_or_else(Vec::new, |rare| std::mem::take(&mut rare.lent_to))
     }
 
     /// Registers hold no terms of a message any more.
-    pub(super) fn examines_no_more(&mut self) {
+    pub(super) fn stop_examining(&mut self) {
         self.is_examining = false;
     }
 
@@ -537,22 +537,22 @@ impl Process {
     /// time it is asked in this receive. When the time is up, the process goes on at `timeout_pc`.
     pub fn wait_timeout(&mut self, timeout: Term<'_>, timeout_pc: CodeAddress) -> WaitTimeout {
         let moves_not = timeout.as_small().is_some() || timeout == am::infinity;
-        if moves_not && self.collects_in_turn(true).is_err() {
+        if moves_not && self.collect_in_turn(true).is_err() {
             // It ends when it is woken.
             self.shared.wake();
-            return self.waits_in_time();
+            return self.wait_in_time();
         }
         let awaits_collection = self.awaits_collection();
         if self.receive_timer_runs() {
             if awaits_collection {
-                return self.waits_in_time();
+                return self.wait_in_time();
             }
             // Woken by something else: where `timeout` was is not kept then. A receive that takes no message comes here when
             // all have come that came first in the recorded run.
             if self.has_timed_out_as_recorded() || self.receive_timed_out() {
                 return WaitTimeout::Elapsed;
             }
-            return self.waits_in_time();
+            return self.wait_in_time();
         }
         if !awaits_collection && self.times_out_as_recorded(timeout) {
             return WaitTimeout::Elapsed;
@@ -570,10 +570,10 @@ impl Process {
             return WaitTimeout::Elapsed;
         }
         self.start_receive_timer(Some(milliseconds.into()), timeout_pc);
-        self.waits_in_time()
+        self.wait_in_time()
     }
 
-    fn waits_in_time(&mut self) -> WaitTimeout {
+    fn wait_in_time(&mut self) -> WaitTimeout {
         self.wake_if_held_is_due();
         // Before a collection, it comes here again with each signal.
         if !self.awaits_collection() {

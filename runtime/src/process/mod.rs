@@ -422,20 +422,20 @@ impl Process {
     /// It rests. Where the order of a run is recorded or followed, a time slice lasts until its reductions are spent, also
     /// if it waits or is on a dirty scheduler meanwhile: whether it does is chance, and so would be what calls give up at
     /// the end of a slice.
-    pub(crate) fn rests(&self, outcome: Outcome) {
-        if self.spends_slice(outcome) || may_timing_show() {
+    pub(crate) fn end_slice(&self, outcome: Outcome) {
+        if self.has_spent_slice(outcome) || may_timing_show() {
             self.new_slice();
         }
     }
 
     /// Whether it rests as the reductions of its time slice are spent.
-    pub(crate) fn spends_slice(&self, outcome: Outcome) -> bool {
+    pub(crate) fn has_spent_slice(&self, outcome: Outcome) -> bool {
         let yields = outcome == Outcome::Yield && self.wait_for == WaitFor::Signal;
         yields && self.fcalls.get() <= 0
     }
 
     /// Whether a time slice begins here, rather than one that goes on.
-    pub(crate) fn begins_slice(&self) -> bool {
+    pub(crate) fn is_new_slice(&self) -> bool {
         may_timing_show() || self.fcalls.get() == CONTEXT_REDS
     }
 
@@ -496,7 +496,7 @@ impl Process {
             let x = unsafe { std::slice::from_raw_parts(self.x.get(), live) };
             self.saved_x = SmallVec::from_slice(x);
         }
-        self.keeps_count();
+        self.keep_count();
         self.x.set(std::ptr::null_mut());
     }
 
@@ -512,7 +512,7 @@ impl Process {
         self.live.set(self.saved_x.len() as u32);
         self.saved_x = SmallVec::new();
         self.x.set(x);
-        self.takes_count();
+        self.take_count();
     }
 
     /// The registers that are live where it goes on; `None` while it runs.
@@ -567,7 +567,7 @@ impl Process {
     }
 
     /// Gives back `reds` that it has just spent, one by one, in this time slice and those before it: all is as if it had not.
-    pub(crate) fn gives_back(&self, reds: i64) {
+    pub(crate) fn give_back(&self, reds: i64) {
         let left = self.fcalls.get() + reds;
         let slices = (left - 1).max(0) / CONTEXT_REDS;
         let spent = (slices * CONTEXT_REDS) as u64;

@@ -153,10 +153,10 @@ pub(crate) type Changes = RwLockWriteGuard<'static, HashMap<Atom, Named>>;
 /// To give `name` to a process or port, by `p`.
 ///
 /// # Errors
-/// It is not the turn of `p`, as [`Process::accesses`] tells.
+/// It is not the turn of `p`, as [`Process::access`] tells.
 pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
-    p.accesses_of(|| {
+    p.access_those(|| {
         let other = match to {
             Named::Process(pid) if pid != p.pid() => if_explored(|| whether_named(pid)),
             _ => None,
@@ -172,7 +172,7 @@ pub(crate) fn to_give(p: &Process, name: Atom, to: Named) -> Result<Changes, Con
 /// As [`to_give`].
 pub(crate) fn to_free(p: &Process, name: Atom) -> Result<Changes, Control<'static>> {
     let names = to_change_now();
-    p.accesses_of(|| changes_of(name))?;
+    p.access_those(|| changes_of(name))?;
     if names.get(&name) == Some(&Named::Process(p.pid())) {
         HAD.forget(p.pid(), name);
     }
@@ -190,7 +190,7 @@ pub(crate) fn to_change_now() -> Changes {
 /// As [`to_give`].
 pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
-    p.accesses_of(|| [look_for(name)])?;
+    p.access_those(|| [look_for(name)])?;
     Ok(names.get(&name).copied())
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn find(p: &Process, name: Atom) -> Result<Option<Named>, Control<'st
 pub(crate) fn find_to_watch(p: &Process, name: Atom) -> Result<Option<Named>, Control<'static>> {
     let names = names().read();
     let named = names.get(&name).copied();
-    p.accesses_of(|| {
+    p.access_those(|| {
         let nobody = match named {
             None => if_explored(explore::end_of_nobody),
             Some(_) => None,
@@ -311,8 +311,8 @@ fn to_free_all(p: &Process) -> Result<Changes, Control<'static>> {
         return Ok(names);
     }
     let touches: Vec<_> = all.iter().flat_map(|name| changes_of(*name)).collect();
-    p.accesses_all(&touches)?;
-    explore::gives_up_names(p);
+    p.access_all(&touches)?;
+    explore::note_nameless(p);
     HAD.forget_all(p.pid());
     let all: Vec<Term<'_>> = all.iter().map(|name| name.term()).collect();
     answer::noted(p, &GETS, p.list(&all));
@@ -346,7 +346,7 @@ pub(super) fn unregister_exiting(p: &Process) -> Result<(), Control<'static>> {
 /// As [`to_give`].
 pub(crate) fn registered(p: &Process) -> Result<Vec<Atom>, Control<'static>> {
     let names = names().read();
-    p.accesses(all_names())?;
+    p.access(all_names())?;
     let mut all: Vec<Atom> = names.keys().copied().collect();
     all.sort_unstable();
     Ok(all)

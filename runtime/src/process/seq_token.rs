@@ -42,7 +42,7 @@ impl Seq {
     }
 
     /// Takes over what has become of it there.
-    pub(super) fn takes_over(&mut self, other: Seq) {
+    pub(super) fn take_over(&mut self, other: Seq) {
         *self = Seq {
             carried: std::mem::take(&mut self.carried),
             next_mark: self.next_mark,

@@ -113,7 +113,7 @@ impl ProcShared {
     pub(crate) const HOME: usize = offset_of!(ProcShared, home);
 
     /// From now on it gives up what it owns.
-    pub(super) fn begins_to_give_up(&self) {
+    pub(super) fn begin_to_give_up(&self) {
         self.gives_up.store(true, Ordering::SeqCst);
     }
 

@@ -18,24 +18,35 @@ use crate::term::{Atom, Pid, Term, am};
 /// The sender of the runtime's own messages: no process's pid.
 pub(crate) const SYSTEM: Pid = Pid(crate::sched::ptab::INVALID_DATA);
 
-/// In the place of a sending's number: an answer of the runtime's.
-pub(super) const ANSWER: u32 = u32::MAX;
-
-/// In the place of a sending's number: a message of a port, whose content comes from outside.
-pub(crate) const OUTSIDE: u32 = u32::MAX - 1;
-
-/// In the place of a sending's number: a message of a timer, which is a process in an explored run.
-pub(super) const TIMER: u32 = u32::MAX - 2;
-
 /// What sends a message, beside the process that it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// That process, which has no sequential trace token: a receiver that takes the message loses its own.
     Process,
+    /// A process of another node, without a token: what it says comes from outside.
+    OtherNode,
     /// The runtime, as if it were from that process.
     Runtime,
+    /// The runtime, which answers a request of the receiver. The receiver waits for it in the middle of a built-in function.
+    Answer,
+    /// The runtime; what it says comes from outside: of a port, or about that process.
+    Outside,
     /// A timer that this process has set: its number is which of the process's timers.
     Timer,
+    /// A timer, for which that process stands in an explored run.
+    TimerProcess,
+}
+
+impl Sender {
+    /// Whether what the message says comes from outside, so that it is recorded with it.
+    pub(super) fn is_outside(self) -> bool {
+        matches!(self, Sender::Outside | Sender::OtherNode)
+    }
+
+    /// Whether a receiver that takes the message loses its sequential trace token.
+    pub(super) fn is_process(self) -> bool {
+        matches!(self, Sender::Process | Sender::OtherNode)
+    }
 }
 
 /// A function that runs in the context of the receiver; without a process when it is gone.
@@ -49,8 +60,8 @@ pub(crate) enum Signal {
         /// Who sent it; [`SYSTEM`] for messages of the runtime's own.
         from: Pid,
         sender: Sender,
-        /// Which of its sender's sendings it is, where the order is asked for; else, and for messages of the runtime's
-        /// own, 0; or [`ANSWER`], [`OUTSIDE`] or [`TIMER`].
+        /// Which of its sender's sendings it is, or which of its timers, where the order is asked for; else, and for other
+        /// messages of the runtime's own, 0.
         number: u32,
     },
     /// A message of a process that has a sequential trace token, or to an alias while the order is asked for.
@@ -211,8 +222,8 @@ impl Signal {
         Signal::Message {
             message,
             from,
-            sender: Sender::Runtime,
-            number: ANSWER,
+            sender: Sender::Answer,
+            number: 0,
         }
     }
 
@@ -231,8 +242,8 @@ impl Signal {
         Signal::Message {
             message,
             from: SYSTEM,
-            sender: Sender::Process,
-            number: OUTSIDE,
+            sender: Sender::OtherNode,
+            number: 0,
         }
     }
 
@@ -246,8 +257,8 @@ impl Signal {
         Signal::Message {
             message,
             from,
-            sender: Sender::Runtime,
-            number: OUTSIDE,
+            sender: Sender::Outside,
+            number: 0,
         }
     }
 
@@ -256,8 +267,8 @@ impl Signal {
         Signal::Message {
             message,
             from: process,
-            sender: Sender::Runtime,
-            number: TIMER,
+            sender: Sender::TimerProcess,
+            number: 0,
         }
     }
 
@@ -273,13 +284,7 @@ impl Signal {
 
     /// Is it a message from outside?
     pub(super) fn is_from_outside(&self) -> bool {
-        matches!(
-            self,
-            Signal::Message {
-                number: OUTSIDE,
-                ..
-            }
-        )
+        matches!(self, Signal::Message { sender, .. } if sender.is_outside())
     }
 
     /// What handling it counts; a message counts nothing. Source: `erts_proc_sig_handle_incoming()`.

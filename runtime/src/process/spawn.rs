@@ -259,7 +259,7 @@ pub(crate) fn make_first(module: Atom, function: Atom, leader: Option<Pid>) -> N
 impl Newborn {
     /// Starts a process that [`make_first`] has made.
     pub(crate) fn start_as_root(self) -> Pid {
-        replay::begins_as_root(&self.process);
+        replay::follow_root(&self.process);
         let call = self.process.initial_call.get();
         probes().born(self.pid(), None, call, Term::NIL);
         self.start()
@@ -282,7 +282,7 @@ pub fn spawn_first(
     let (raw, arity) = (list.raw(), list.list_iter().count() as u8);
     probes().born(child.pid(), None, (module, function, arity), list);
     child.set_call(module, function, raw, arity);
-    replay::begins_as_root(&child.process);
+    replay::follow_root(&child.process);
     child.start()
 }
 
@@ -296,7 +296,7 @@ pub fn spawn_native(
     body: impl FnMut(&mut Process) -> Outcome + Send + 'static,
 ) -> Pid {
     let child = Newborn::new(options, 0, replay::pid_of_root()).expect("room for a process");
-    replay::begins_as_root(&child.process);
+    replay::follow_root(&child.process);
     child.process.psd().native = Some(Box::new(body));
     child.start()
 }

@@ -138,7 +138,7 @@ impl Process {
                 }
                 // It is collected where the recorded process was.
                 Task::Collect { .. } if self.is_replayed() => true,
-                Task::Collect { major } => self.collects_for_others(major).is_ok(),
+                Task::Collect { major } => self.collect_for_others(major).is_ok(),
                 Task::CheckCode { module } => (REFERS_TO_OLD_CODE.get())(self, module),
                 Task::CopyLiterals => self.copy_literals().is_ok(),
                 Task::Test => true,
@@ -152,7 +152,7 @@ impl Process {
 
     /// A collection that another process has asked for. Where the order of a run is recorded or followed, the message that its
     /// receive looks at next is laid on the heap before: whether it has looked is chance.
-    pub(super) fn collects_for_others(&mut self, major: bool) -> Result<(), Exiting> {
+    pub(super) fn collect_for_others(&mut self, major: bool) -> Result<(), Exiting> {
         if !may_timing_show() && self.mailbox.has_looked() {
             self.place_first();
         }

@@ -124,7 +124,7 @@ fn what_a_process_gives_back_it_has_not_spent() {
             }
         }
         assert_eq!(p.reductions(), reductions + spent);
-        p.gives_back(spent as i64);
+        p.give_back(spent as i64);
         assert_eq!(
             (p.fcalls.get(), p.reductions()),
             (before, reductions),
@@ -598,7 +598,7 @@ fn timers_go_off_and_are_cancelled() {
         send_after(40, am::error);
         send_after(1, am::ok);
         let reference = crate::process::user_timers::start(
-            p.sets_timer(),
+            p.note_timer(),
             sched::timers::deadline_after(60_000),
             crate::process::user_timers::Receiver::Pid(pid),
             |_| crate::heap::Message::copy_of(am::value.term()),

@@ -95,7 +95,7 @@ pub(crate) fn cancel(reference: RefNumbers) -> Option<u64> {
     }
     let timer = shard.remove(&reference)?;
     drop(shard);
-    explore::falls_due(reference);
+    explore::note_due(reference);
     if let When::At(_, Some(wheel)) = timer.when {
         timers::cancel(wheel);
     }
@@ -205,7 +205,7 @@ pub(crate) fn is_there(reference: RefNumbers) -> bool {
 
 /// The time of a timer has come: it goes off, or its process does, where it is one.
 pub(crate) fn fire(reference: RefNumbers) {
-    if !explore::falls_due(reference) {
+    if !explore::note_due(reference) {
         go_off(reference, None);
     }
 }

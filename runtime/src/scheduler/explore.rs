@@ -592,7 +592,7 @@ fn compile(function: &Function) {
 fn follow(trace: Trace) {
     replay::follow(trace.with_deliveries());
     for root in replay::roots() {
-        with_resting(Pid(root), replay::begins_as_root);
+        with_resting(Pid(root), replay::follow_root);
     }
 }
 

@@ -42,7 +42,7 @@ use super::{kind, permission};
 use crate::code::entry::{export, find_export};
 use crate::code::op::entry as head;
 use crate::loader::module::{self, Mfa, Module};
-use crate::process::order::replay::calls_cost_otherwise;
+use crate::process::order::replay::note_calls_cost_otherwise;
 use crate::sched;
 use crate::term::{Atom, Pid};
 
@@ -363,7 +363,7 @@ pub(super) fn changed(
     match switch {
         Switch::On => {
             if kinds & !(kind::COUNT | kind::BEGIN) != 0 {
-                calls_cost_otherwise();
+                note_calls_cost_otherwise();
             }
             bp.start(mfa, kinds);
             bp.set(kinds, setting);

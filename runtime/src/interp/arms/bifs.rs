@@ -65,7 +65,7 @@ impl<I: Instruction> Site<I> {
 #[inline(always)]
 unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, ended: BifEnd) -> Go {
     if let BifEnd::Sleep = ended {
-        return ControlFlow::Break(r.p.waits());
+        return ControlFlow::Break(r.p.outcome_of_wait());
     }
     r.swap_in();
     // SAFETY: by contract.
@@ -93,11 +93,11 @@ unsafe fn end<I: Instruction>(r: &mut Regs<'_>, site: Site<I>, arity: usize, end
                 {
                     if !may_timing_show() {
                         // Its time slice goes on at the entry, which gives a reduction back.
-                        let gives_back = match outcome {
+                        let give_back = match outcome {
                             Outcome::Yield => r.fcalls > 0 && site.is_of_bif(),
                             _ => site.cost != 0,
                         };
-                        r.fcalls -= i64::from(gives_back);
+                        r.fcalls -= i64::from(give_back);
                     }
                     site.push_return(r);
                     r.pc = site.half_way;

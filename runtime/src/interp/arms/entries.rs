@@ -114,7 +114,7 @@ arms! {
     /// A process's last instruction.
     fn normal_exit(r, _i: NormalExit) {
         r.swap_out();
-        explore::returns(r.p, RawTerm(*r.x));
+        explore::note_result(r.p, RawTerm(*r.x));
         r.p.exception = Exception {
             class: Class::Exit,
             ..Exception::error(am::normal.raw())
@@ -142,7 +142,7 @@ arms! {
         r.swap_in();
         *r.x = am::ok.raw().0;
         r.pc = i.next();
-        let outcome = r.p.waits();
+        let outcome = r.p.outcome_of_wait();
         r.pause(outcome, 1)
     }
 }

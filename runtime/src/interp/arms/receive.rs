@@ -76,12 +76,12 @@ fn place_of_wait(p: &Process) -> Option<CodeAddress> {
 
 /// The code takes a message, or passes it over: if it was only to try it, where it goes on.
 #[inline]
-fn ends_try(r: &mut Regs<'_>, takes: bool) -> Option<CodeAddress> {
+fn end_try(r: &mut Regs<'_>, takes: bool) -> Option<CodeAddress> {
     if !may_try_others() {
         return None;
     }
     r.swap_out();
-    let again = r.p.ends_try(takes);
+    let again = r.p.end_try(takes);
     r.swap_in();
     again
 }
@@ -101,7 +101,7 @@ arms! {
         match r.p.peek_message().map(|it| it.map(|message| message.raw().0)) {
             Err(exiting) => ControlFlow::Break(Outcome::Exit(exiting)),
             Ok(seen) => {
-                let seen = match r.p.tries() {
+                let seen = match r.p.try_others() {
                     Tries::Nothing => seen,
                     Tries::This(other) => Some(other.0),
                     Tries::Again => {
@@ -138,7 +138,7 @@ arms! {
 
     /// `loop_rec_end`
     fn loop_rec_end(r, i: LoopRecEnd) {
-        if let Some(again) = ends_try(r, false) {
+        if let Some(again) = end_try(r, false) {
             return r.jump(again);
         }
         r.fcalls -= r.p.next_message();
@@ -183,7 +183,7 @@ arms! {
 
     /// `remove_message`. It is collected soon, when the message may be garbage.
     fn remove_message<SAVES>(r, i: RemoveMessage) {
-        if let Some(again) = ends_try(r, true) {
+        if let Some(again) = end_try(r, true) {
             return r.jump(again);
         }
         if SAVES {

@@ -220,7 +220,7 @@ pub(super) fn take(
     if all.is_empty() {
         return Ok(None);
     }
-    if let Some(later) = p.collects_in_call() {
+    if let Some(later) = p.wait_to_collect_in_call() {
         return Err(later);
     }
     if !all.iter().all(|one| in_hand.may(one)) {
@@ -238,7 +238,7 @@ pub(super) fn take(
         },
     };
     let touches: SmallVec<[Touch<'_>; 2]> = all.iter().map(touch).collect();
-    p.accesses_all(&touches)?;
+    p.access_all(&touches)?;
     let turn: Box<dyn Any + Send> = Box::new(Turn::begin(&all, &mut in_hand));
     Ok(Some(turn))
 }

@@ -213,7 +213,7 @@ impl Object {
             );
             known.all.push(made.own.clone());
         }
-        made.reads(self.readers.load(Ordering::Relaxed));
+        made.note_reader(self.readers.load(Ordering::Relaxed));
         after
     }
 }
@@ -239,7 +239,7 @@ impl OrderedLock {
     /// The turn of `p`, for as long as this is held; nothing is where nobody asks for the order.
     ///
     /// # Errors
-    /// As [`Process::accesses`].
+    /// As [`Process::access`].
     #[inline]
     pub(crate) fn take(
         &self,
@@ -252,7 +252,7 @@ impl OrderedLock {
             return Ok(None);
         }
         let turn = self.lock.lock();
-        p.accesses(Touch {
+        p.access(Touch {
             object: &self.object,
             access,
             shared,
@@ -316,7 +316,7 @@ impl AccessClock {
         readers != 0 && self.readers[readers as usize % KEPT] == readers
     }
 
-    fn reads(&mut self, readers: u64) {
+    fn note_reader(&mut self, readers: u64) {
         self.readers[readers as usize % KEPT] = readers;
     }
 
@@ -344,7 +344,7 @@ impl AccessClock {
     }
 
     /// It makes its next access.
-    fn makes_next(&self) {
+    fn count_next(&self) {
         // Only the process itself counts them.
         let number = self.own.made.load(Ordering::Relaxed) + 1;
         self.own.made.store(number, Ordering::Release);
@@ -357,20 +357,20 @@ impl AccessClock {
 }
 
 impl order::OrderState {
-    fn accesses(&mut self, pid: Pid) -> &mut AccessClock {
+    fn clock(&mut self, pid: Pid) -> &mut AccessClock {
         self.made
             .get_or_insert_with(|| Box::new(AccessClock::new(pid)))
     }
 
     /// Records accesses of which nothing has been recorded: the process ends.
-    pub(in crate::process) fn tell_accesses(&mut self, pid: Pid) {
+    pub(in crate::process) fn record_accesses(&mut self, pid: Pid) {
         if self.made.as_ref().is_some_and(|made| made.since() > 0) {
-            self.tell_accesses_so_far(pid);
+            self.record_accesses_so_far(pid);
         }
     }
 
     /// Tells how many it has made, if any.
-    pub(in crate::process) fn tell_accesses_so_far(&mut self, pid: Pid) {
+    pub(in crate::process) fn record_accesses_so_far(&mut self, pid: Pid) {
         if let Some(made) = &mut self.made {
             let count = made.since();
             made.told += count;
@@ -386,19 +386,19 @@ impl Process {
     /// Its turn has not come, where a recorded run is followed: it is to give up the lock, and try again later. A call of
     /// a built-in function makes one access, or keeps in mind those it has made.
     #[inline]
-    pub(crate) fn accesses(&self, touch: Touch<'_>) -> Result<(), Control<'static>> {
+    pub(crate) fn access(&self, touch: Touch<'_>) -> Result<(), Control<'static>> {
         if !is_active() {
             return Ok(());
         }
-        self.accesses_in_order(&[touch])
+        self.access_in_order(&[touch])
     }
 
-    /// As [`Process::accesses`], for one access of several objects, which are found only where accesses are ordered.
+    /// As [`Process::access`], for one access of several objects, which are found only where accesses are ordered.
     ///
     /// # Errors
-    /// As [`Process::accesses`].
+    /// As [`Process::access`].
     #[inline]
-    pub(crate) fn accesses_of<'t, T: IntoIterator<Item = Touch<'t>>>(
+    pub(crate) fn access_those<'t, T: IntoIterator<Item = Touch<'t>>>(
         &self,
         touches: impl FnOnce() -> T,
     ) -> Result<(), Control<'static>> {
@@ -406,32 +406,32 @@ impl Process {
             return Ok(());
         }
         let touches: SmallVec<[Touch<'_>; 3]> = touches().into_iter().collect();
-        self.accesses_in_order(&touches)
+        self.access_in_order(&touches)
     }
 
-    /// As [`Process::accesses`], for one access of several objects.
+    /// As [`Process::access`], for one access of several objects.
     ///
     /// # Errors
-    /// As [`Process::accesses`].
-    pub(crate) fn accesses_all(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
+    /// As [`Process::access`].
+    pub(crate) fn access_all(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
         if !is_active() {
             return Ok(());
         }
-        self.accesses_in_order(touches)
+        self.access_in_order(touches)
     }
 
-    fn accesses_in_order(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
+    fn access_in_order(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
         match order::is_only_recorded() {
             true => self.record_access(touches),
-            false => self.accesses_in_turn(touches)?,
+            false => self.access_in_turn(touches)?,
         }
         Ok(())
     }
 
-    fn accesses_in_turn(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
-        self.takes_turn_of(touches)?;
+    fn access_in_turn(&self, touches: &[Touch<'_>]) -> Result<(), Control<'static>> {
+        self.take_turn_of(touches)?;
         let number = self.accesses_made() + 1;
-        self.stops_before_access(number)?;
+        self.stop_before_access(number)?;
         if is_followed()
             && let Some(later) = self.access_is_later(number)
         {
@@ -440,7 +440,7 @@ impl Process {
         self.tell_access(number, touches);
         match is_recorded() {
             true => self.record_access(touches),
-            false => self.own_order().accesses(self.pid()).makes_next(),
+            false => self.own_order().clock(self.pid()).count_next(),
         }
         if is_followed() {
             self.follow_access(number);
@@ -452,10 +452,10 @@ impl Process {
     #[inline]
     fn record_access(&self, touches: &[Touch<'_>]) {
         let (mut own, pid) = (self.own_order(), self.pid());
-        let made = own.accesses(pid);
+        let made = own.clock(pid);
         let is_of = |touch: &Touch<'_>| touch.object.is_of(made, touch.access);
         match touches.iter().all(is_of) {
-            true => made.makes_next(),
+            true => made.count_next(),
             false => self.record_change(own, touches),
         }
     }
@@ -464,21 +464,21 @@ impl Process {
     #[cold]
     fn record_change(&self, mut own: RefMut<'_, order::OrderState>, touches: &[Touch<'_>]) {
         let pid = self.pid();
-        let made = own.accesses(pid);
+        let made = own.clock(pid);
         let mut after = HappensAfter::new();
         for touch in touches {
             after.extend(touch.object.access(made, touch.access));
         }
         if !after.is_empty() {
-            own.tell_rest(pid);
-            own.accesses(pid).tell(after);
+            own.record_rest(pid);
+            own.clock(pid).tell(after);
         }
-        own.accesses(pid).makes_next();
+        own.clock(pid).count_next();
     }
 
     /// Records of its access of this number what a replay does not need, such as the object, where that is asked for.
     fn tell_access(&self, number: u64, touches: &[Touch<'_>]) {
-        if self.tells_access() {
+        if self.record_access_site() {
             for touch in touches {
                 probes().accessed(self.pid(), number, touch);
             }
@@ -486,7 +486,7 @@ impl Process {
     }
 
     pub(in crate::process) fn accesses_made(&self) -> u64 {
-        self.own_order().accesses(self.pid()).own.made()
+        self.own_order().clock(self.pid()).own.made()
     }
 }
 

@@ -124,7 +124,7 @@ pub(crate) fn given_away<'p>(
     if let Some(rests) = p.take_work_if::<Rests<'_>>() {
         return Ok(rests.answer);
     }
-    let collects = p.collects_in_call();
+    let collects = p.wait_to_collect_in_call();
     let Some(recorded) = p.recorded_message(native) else {
         return replay_or_call(p, native, call);
     };
@@ -181,7 +181,8 @@ pub(crate) fn in_turn<'p>(
     if !is_active() || is_explored() {
         return call();
     }
-    if let Some(later) = p.hears_before(native) {
+    // A signal that came before the door opened must not find it open.
+    if let Some(later) = p.wait_for_earlier(native) {
         return Err(later.into());
     }
     let answer = call()?;
@@ -196,12 +197,12 @@ pub(in crate::process) static HALTS: Native = Native::new("erlang", "halt", 2);
 ///
 /// # Errors
 /// It is to be called again.
-pub(crate) fn halts(p: &Process, status: Term<'_>) -> Result<(), Control<'static>> {
+pub(crate) fn record_halt(p: &Process, status: Term<'_>) -> Result<(), Control<'static>> {
     if !is_active() || is_explored() {
         return Ok(());
     }
-    let later = p.hears_before(&HALTS).or_else(|| match is_followed() {
-        true => p.halts_later(),
+    let later = p.wait_for_earlier(&HALTS).or_else(|| match is_followed() {
+        true => p.wait_to_halt(),
         false => (!do_others_rest(p)).then_some(Control::Yield),
     });
     if let Some(later) = later {
@@ -320,13 +321,13 @@ impl Sent {
         let digest = Heap::detached()
             .into_message(|heap| heap.tuple(&self.0.map(|number| heap.unsigned(number))));
         let is_same = is_followed()
-            .then(|| p.takes_same(&SENDS, &digest))
+            .then(|| p.take_same(&SENDS, &digest))
             .flatten();
         if is_same == Some(false) {
-            replay::sends_another(p);
+            replay::report_other_send(p);
         }
         if is_recorded() {
-            p.tell_answer(&SENDS, digest.term());
+            p.write_answer(&SENDS, digest.term());
         }
     }
 }
@@ -361,7 +362,7 @@ fn recorded_or<'p>(
     }
     let answer = make();
     if is_recorded() {
-        p.tell_answer(native, answer);
+        p.write_answer(native, answer);
     }
     answer
 }
@@ -383,16 +384,16 @@ pub(crate) fn checked<'p, E>(
         && let Some(digest) = digest(answer)
     {
         match is_followed()
-            .then(|| p.takes_same(native, &digest))
+            .then(|| p.take_same(native, &digest))
             .flatten()
         {
             None => p.record_answer(native, digest.term()),
             Some(is_same) => {
                 if !is_same {
-                    replay::reads_another(p, file);
+                    replay::report_other_read(p, file);
                 }
                 if is_recorded() {
-                    p.tell_answer(native, digest.term());
+                    p.write_answer(native, digest.term());
                 }
             }
         }
@@ -433,7 +434,7 @@ pub(crate) fn numbered<E>(
     let number = p.unsigned(make(recorded)?);
     match recorded {
         None if is_active() => p.record_answer(native, number),
-        Some(_) if is_recorded() => p.tell_answer(native, number),
+        Some(_) if is_recorded() => p.write_answer(native, number),
         _ => {}
     }
     Ok(())
@@ -500,7 +501,7 @@ impl Process {
     fn recorded_answer(&self, native: &'static Native) -> Option<Term<'_>> {
         let recorded = is_followed().then(|| self.take_answer(native)).flatten()?;
         if is_recorded() {
-            self.tell_answer(native, recorded);
+            self.write_answer(native, recorded);
         }
         Some(recorded)
     }
@@ -513,7 +514,7 @@ impl Process {
         let reader = Process::new(0);
         let recorded = self.take_answer_on(&reader, native)?;
         if is_recorded() {
-            self.tell_answer(native, recorded);
+            self.write_answer(native, recorded);
         }
         Some(Message::copy_of(recorded))
     }
@@ -532,7 +533,7 @@ impl Process {
             replay::note_unrecorded_answer(self, native);
         }
         if is_recorded() {
-            self.tell_answer(native, answer);
+            self.write_answer(native, answer);
         }
     }
 
@@ -550,9 +551,9 @@ impl Process {
         }
     }
 
-    fn tell_answer(&self, native: &'static Native, answer: Term<'_>) {
+    fn write_answer(&self, native: &'static Native, answer: Term<'_>) {
         let mut own = self.own_order();
-        own.tell_rest(self.pid());
+        own.record_rest(self.pid());
         if let Some(integer) = answer.as_i64() {
             let difference = integer.wrapping_sub(own.integer).cast_unsigned();
             own.integer = integer;
@@ -570,11 +571,11 @@ impl Process {
     }
 
     /// The message that is delivered next comes from outside.
-    pub(in crate::process) fn tell_content(&self, message: Term<'_>) {
+    pub(in crate::process) fn record_content(&self, message: Term<'_>) {
         if is_recorded()
             && let Some(bytes) = (WRITTEN.get().write)(message)
         {
-            self.own_order().tell_rest(self.pid());
+            self.own_order().record_rest(self.pid());
             let length = bytes.len();
             probes().ordered(self.pid(), OrderEvent::Content { length });
             self.tell_bytes(&bytes);

@@ -2,8 +2,8 @@
 //! has done. What follows depends on the mode of the run ([`mode`](super::mode)), for which nobody outside asks.
 //!
 //! Each function is a load of one byte where nobody directs the run, and the rest of it is out of the way. Modes go
-//! together, and the order of the three is always the same: what the prefix or the recorded run has here is followed,
-//! then the step is recorded, and what only an exploration keeps comes with it.
+//! together, and their order matters. A step of a process's own is followed before it is recorded, because a replay may
+//! refuse it. A message is recorded before it is followed, because a replay may stop behind it.
 //!
 //! Where a part of the machine would let the timing of other processes show, it asks one of four questions, each named
 //! after what it would do otherwise: [`may_timing_show`], [`are_accesses_ordered`], [`are_answers_recorded`],
@@ -19,7 +19,7 @@ use crate::heap::Message;
 use crate::process::outgoing::{is_for_process, receiver_name, receiver_pid};
 use crate::process::refs::RefNumbers;
 use crate::process::registry::{self, Named, whereis};
-use crate::process::signal::{ExitSignal, OUTSIDE, Sender};
+use crate::process::signal::{ExitSignal, Sender};
 use crate::process::{Control, Exiting, Outcome, ProcShared, Process, Signal, deliver, lookup};
 use crate::sched::ptab::pin;
 use crate::sys::chance;
@@ -167,6 +167,7 @@ impl Process {
     }
 
     fn handle_directed(&mut self, signal: Signal) -> Result<(), Exiting> {
+        // While a shell looks nothing is followed any more, so this question comes before that one.
         if stop::is_asked() && self.is_looked_at() {
             return self.handle_standing(signal);
         }
@@ -231,8 +232,8 @@ impl Process {
         if !is_active() {
             return;
         }
-        if number == OUTSIDE {
-            self.tell_content(message);
+        if sender.is_outside() {
+            self.record_content(message);
         }
         self.note_delivery(Source::of(sender, from, number), priority);
     }
@@ -275,10 +276,10 @@ impl Process {
 
     fn find_receiver_in_turn(&self, to: Term<'_>) -> Result<Option<Named>, Control<'static>> {
         if stop::is_asked() && is_for_process(to) {
-            self.stops_before_sending()?;
+            self.stop_before_sending()?;
         }
         if let Some(name) = receiver_name(to) {
-            self.takes_turn_by_name(name)?;
+            self.take_turn_by_name(name)?;
             return registry::find(self, name);
         }
         if turns::may_wait()
@@ -292,7 +293,7 @@ impl Process {
     /// The number of its next sending, as [`Process::next_sending`], by an alias of the receiver's.
     pub(in crate::process) fn next_sending_by_alias(&self, to: Pid, alias: RefNumbers) -> u32 {
         let number = self.next_sending(to);
-        explore::sends_through(self, number, to, alias);
+        explore::note_send_through(self, number, to, alias);
         number
     }
 
@@ -313,19 +314,19 @@ impl Process {
 
     /// It links to `other`, which hears of it next.
     pub(in crate::process) fn note_link(&self, other: Pid) {
-        explore::links(self, other);
-        self.tells_signal(SignalKind::Link, other);
+        explore::note_link(self, other);
+        self.record_signal(SignalKind::Link, other);
     }
 
     /// It gives up its link to `other`, which hears of it next.
     pub(in crate::process) fn note_unlink(&self, other: Pid) {
-        self.tells_signal(SignalKind::Unlink, other);
+        self.record_signal(SignalKind::Unlink, other);
     }
 
     /// It monitors `other`, which hears of it next.
     pub(in crate::process) fn note_monitor(&self, other: Pid, reference: RefNumbers) {
-        explore::monitors(self, other, reference);
-        self.tells_signal(SignalKind::Monitor, other);
+        explore::note_monitor(self, other, reference);
+        self.record_signal(SignalKind::Monitor, other);
     }
 
     /// It gives up its monitor of `other`, if that is a process. With `keeps`, a `'DOWN'` that came before would have
@@ -336,28 +337,28 @@ impl Process {
         other: Option<Pid>,
         keeps: bool,
     ) {
-        explore::gives_up_monitor(self.pid(), reference, keeps);
+        explore::note_monitor_given_up(self.pid(), reference, keeps);
         if let Some(other) = other {
-            self.tells_signal(SignalKind::Demonitor, other);
+            self.record_signal(SignalKind::Demonitor, other);
         }
     }
 
     /// It is about to send this exit signal, as `exit/2`.
     pub(in crate::process) fn note_exit_signal(&self, to: Pid, signal: &mut ExitSignal) {
-        explore::calls_exit(self, to, signal);
-        self.tells_exit(signal, to);
+        explore::note_exit_call(self, to, signal);
+        self.record_exit_signal(signal, to);
     }
 
     /// It ends, and is about to send this exit signal to a process that it is linked to.
     pub(in crate::process) fn note_exit_signal_of_link(&self, to: Pid, signal: &mut ExitSignal) {
         explore::settle(to, signal);
-        self.tells_exit(signal, to);
+        self.record_exit_signal(signal, to);
     }
 
     /// It has made `child`, which does not run yet.
     pub(in crate::process) fn note_spawn(&self, child: &Process) {
         self.step(Step::Spawn(child.pid()));
-        replay::begins(child);
+        replay::follow_spawned(child);
         if stop::has_stopped() {
             self.give_up_slice();
         }
@@ -406,7 +407,7 @@ impl Process {
     /// Its time slice has ended so.
     pub(crate) fn note_end_of_slice(&self, outcome: &Outcome) {
         if stop::has_stopped() && matches!(outcome, Outcome::Wait) {
-            self.answers_no_more();
+            self.end_answers();
         }
     }
 }

@@ -76,7 +76,7 @@ pub(in crate::process) fn without<T>(call: impl FnOnce() -> T) -> T {
 impl Process {
     /// Its code begins to run on this thread.
     #[inline]
-    pub(in crate::process) fn takes_count(&self) {
+    pub(in crate::process) fn take_count(&self) {
         if order::is_active() {
             let (pid, made) = ((self.pid().0 & 0xffff_ffff) as u32, self.names_made());
             MAKER.set(Some(Maker { pid, made }));
@@ -85,7 +85,7 @@ impl Process {
 
     /// It runs here no more.
     #[inline]
-    pub(in crate::process) fn keeps_count(&self) {
+    pub(in crate::process) fn keep_count(&self) {
         if let Some(maker) = order::is_active().then(|| MAKER.take()).flatten() {
             self.set_names_made(maker.made);
         }

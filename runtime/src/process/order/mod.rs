@@ -43,7 +43,7 @@ use mode::{
 
 use super::probe::probes;
 use super::refs::RefNumbers;
-use super::signal::{ANSWER, ExitSignal, OUTSIDE, SYSTEM, Sender, TIMER};
+use super::signal::{ExitSignal, SYSTEM, Sender};
 use super::{Peer, Process};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
@@ -116,16 +116,17 @@ impl Source {
     /// The source of a message that carries this number: 0 where no process has sent it.
     #[inline]
     pub(crate) fn of(sender: Sender, from: Pid, number: u32) -> Source {
-        match number {
-            _ if sender == Sender::Timer => Source::Timer(Setting { by: from, number }),
-            0 => Source::NOTICE,
-            OUTSIDE if from == SYSTEM => Source::NOTICE,
-            OUTSIDE | TIMER => Source::SystemMessage {
-                of: Some(from),
-                is_gone: false,
-                is_exit: false,
-                monitor: None,
-            },
+        match sender {
+            Sender::Timer => Source::Timer(Setting { by: from, number }),
+            Sender::Outside | Sender::OtherNode | Sender::TimerProcess if from != SYSTEM => {
+                Source::SystemMessage {
+                    of: Some(from),
+                    is_gone: false,
+                    is_exit: false,
+                    monitor: None,
+                }
+            }
+            _ if number == 0 => Source::NOTICE,
             _ => Source::Sent(Sending { from, number }),
         }
     }
@@ -319,7 +320,7 @@ pub(crate) struct OrderState {
 
 impl OrderState {
     /// Tells what has been put off.
-    pub(in crate::process) fn tell_rest(&mut self, pid: Pid) {
+    pub(in crate::process) fn record_rest(&mut self, pid: Pid) {
         self.taken = None;
         match std::mem::take(&mut self.untold) {
             0 => {}
@@ -332,7 +333,7 @@ impl OrderState {
 
     /// A message gets to the end of its queue: whether its record can wait for the next one.
     #[inline(always)]
-    fn keeps(&mut self, sending: Sending) -> bool {
+    fn put_off_delivery(&mut self, sending: Sending) -> bool {
         let is_kept = self.fresh.is_none();
         if is_kept {
             self.fresh = Some(sending);
@@ -341,8 +342,8 @@ impl OrderState {
     }
 
     /// A message that is not kept gets to the place `at` of a queue of `length` messages.
-    fn tell_delivery(&mut self, pid: Pid, source: Source, at: usize, length: usize) {
-        self.tell_rest(pid);
+    fn record_delivery(&mut self, pid: Pid, source: Source, at: usize, length: usize) {
+        self.record_rest(pid);
         if at != length {
             probes().ordered(pid, OrderEvent::Ahead(at));
         }
@@ -365,22 +366,23 @@ impl OrderState {
     }
 
     /// The message at the place `at` is taken; `length` messages are left.
-    fn tell_receive(&mut self, pid: Pid, at: usize, length: usize) {
+    fn record_receive(&mut self, pid: Pid, at: usize, length: usize) {
         match self.fresh {
             Some(sending) if at == length => {
                 self.fresh = None;
-                self.tell_taken(pid, sending);
+                self.record_take(pid, sending);
             }
             _ => {
-                self.tell_rest(pid);
+                self.record_rest(pid);
                 probes().ordered(pid, OrderEvent::Receive(at));
             }
         }
     }
 
     /// It takes a message that has just come to the end of its queue.
-    fn tell_taken(&mut self, pid: Pid, sending: Sending) {
+    fn record_take(&mut self, pid: Pid, sending: Sending) {
         let sends = self.untold == 1;
+        // A record that grows has no room for a second sending.
         if self.untold <= 1
             && let Some(taken) = &mut self.taken
             && taken.comes_before(sending, sends)
@@ -394,7 +396,7 @@ impl OrderState {
             self.untold = 0;
             probes().ordered(pid, OrderEvent::SendTake(sending));
         } else {
-            self.tell_rest(pid);
+            self.record_rest(pid);
             probes().ordered(pid, OrderEvent::Take(sending));
         }
         self.taken = is_only_recorded().then_some(Taken {
@@ -436,7 +438,7 @@ impl Process {
     }
 
     /// Whether that is kept in mind of this monitor; it is no more from now on.
-    pub(crate) fn takes_replied(&self, monitor: RefNumbers) -> bool {
+    pub(crate) fn take_replied(&self, monitor: RefNumbers) -> bool {
         let replied = &mut self.own_order().replied;
         let at = replied.iter().rposition(|one| *one == monitor);
         at.and_then(|at| replied.remove(at)).is_some()
@@ -464,11 +466,11 @@ impl Process {
         match is_active() {
             false => 0,
             true if is_only_recorded() => self.own_order().send(self.pid()),
-            true => self.sends_in_order(to),
+            true => self.send_in_order(to),
         }
     }
 
-    fn sends_in_order(&self, to: Pid) -> u32 {
+    fn send_in_order(&self, to: Pid) -> u32 {
         self.record_site();
         let number = self.own_order().send(self.pid());
         if is_explored() {
@@ -480,7 +482,7 @@ impl Process {
     }
 
     /// It sets a timer.
-    pub(crate) fn sets_timer(&self) -> Setting {
+    pub(crate) fn note_timer(&self) -> Setting {
         let number = match is_active() && !is_explored() {
             true => {
                 let own = &mut *self.own_order();
@@ -494,9 +496,9 @@ impl Process {
     }
 
     /// Tells what has been put off until its next step: it makes none for now.
-    pub(crate) fn tell_untold(&self) {
+    pub(crate) fn record_untold(&self) {
         if is_recorded() && self.order.get().is_some() {
-            self.own_order().tell_rest(self.pid());
+            self.own_order().record_rest(self.pid());
         }
     }
 
@@ -504,7 +506,7 @@ impl Process {
     #[inline]
     fn record_site(&self) -> bool {
         if is_sited() {
-            self.own_order().tell_rest(self.pid());
+            self.own_order().record_rest(self.pid());
             probes().sited(self);
         }
         is_sited()
@@ -512,30 +514,30 @@ impl Process {
 
     /// Records where it is in its code, before an access, if sites are recorded; whether what the access is to is
     /// recorded, too.
-    pub(in crate::process) fn tells_access(&self) -> bool {
+    pub(in crate::process) fn record_access_site(&self) -> bool {
         if is_explored() {
-            self.tell_untold();
+            self.record_untold();
         }
         self.record_site() || is_explored()
     }
 
     /// Records a signal other than a message that it sends, if sites are recorded.
-    fn tells_signal(&self, kind: SignalKind, to: Pid) {
+    fn record_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.record_site() {
             self.record_annotation(Annotation::Signal(kind, to));
         }
     }
 
     /// Records an exit signal that it sends, if sites are recorded.
-    fn tells_exit(&self, signal: &ExitSignal, to: Pid) {
+    fn record_exit_signal(&self, signal: &ExitSignal, to: Pid) {
         if is_sited() {
-            self.tells_signal(signal.kind(), to);
+            self.record_signal(signal.kind(), to);
         }
     }
 
     /// Records whether its next receive would take this message.
     pub(in crate::process) fn record_trial(&self, message: Tried, takes: bool) {
-        self.own_order().tell_rest(self.pid());
+        self.own_order().record_rest(self.pid());
         self.record_annotation(Annotation::Tried(message, takes));
     }
 
@@ -548,9 +550,10 @@ impl Process {
         if !is_active() {
             return;
         }
-        if step == Step::Timeout && self.ends_flush() {
+        if step == Step::Timeout && self.end_flush() {
             return;
         }
+        // Followed first: a step that is not the recorded one ends the replay, and is in no recording.
         self.follow_step(step);
         if !is_recorded() {
             return;
@@ -558,16 +561,18 @@ impl Process {
         if step == Step::Timeout {
             self.record_site();
             if is_explored() {
-                explore::times_out(self.pid());
+                explore::note_timeout(self.pid());
             }
         }
         let mut own = self.own_order();
-        own.tell_rest(self.pid());
+        own.record_rest(self.pid());
         if step == Step::Exit {
-            own.tell_accesses(self.pid());
+            // Others that come after one of these accesses wait for its number, also when this process is gone.
+            own.record_accesses(self.pid());
         }
         let (by_signal, gone, ended_by) = (own.is_ended, own.was_gone, own.ended_by);
         drop(own);
+        // Both belong to the exit that follows them: behind it, the process has no records.
         if step == Step::Exit {
             if let Some(of) = ended_by {
                 probes().ordered(self.pid(), OrderEvent::EndedBy(of));
@@ -592,7 +597,7 @@ impl Process {
         };
         probes().ordered(self.pid(), told);
         if step == Step::Exit && is_explored() {
-            explore::ends(self);
+            explore::note_exit(self);
         }
     }
 
@@ -601,7 +606,7 @@ impl Process {
         if is_recorded()
             && let Some(of) = of
         {
-            self.own_order().tell_rest(self.pid());
+            self.own_order().record_rest(self.pid());
             probes().ordered(self.pid(), OrderEvent::Lost(of));
         }
     }
@@ -612,7 +617,7 @@ impl Process {
             && !is_explored()
             && let Some(of) = from.pid()
         {
-            self.own_order().tell_rest(self.pid());
+            self.own_order().record_rest(self.pid());
             probes().ordered(self.pid(), OrderEvent::Heard(what, of));
         }
     }
@@ -621,8 +626,8 @@ impl Process {
     pub(in crate::process) fn record_collection(&self, major: bool) {
         if is_recorded() && !is_explored() {
             let mut own = self.own_order();
-            own.tell_rest(self.pid());
-            own.tell_accesses_so_far(self.pid());
+            own.record_rest(self.pid());
+            own.record_accesses_so_far(self.pid());
             drop(own);
             let reductions = self.reductions();
             probes().ordered(self.pid(), OrderEvent::Collect { reductions, major });
@@ -638,13 +643,14 @@ impl Process {
         let (at, length) = self.mailbox.place_of_next(priority);
         let is_kept = match source {
             Source::Sent(sending) if at == length && is_recorded() => {
-                self.own_order().keeps(sending)
+                self.own_order().put_off_delivery(sending)
             }
             _ => false,
         };
+        // Recorded before it is followed: a replay that is to stop behind this delivery stops in there.
         if is_recorded() && !is_kept {
             let mut own = self.own_order();
-            own.tell_delivery(self.pid(), source, at, length);
+            own.record_delivery(self.pid(), source, at, length);
         }
         if is_followed() {
             self.follow_delivery(source, at);
@@ -653,27 +659,28 @@ impl Process {
 
     /// The message at the place `at` has been taken out of its queue.
     #[inline]
-    fn receives(&self, at: usize) {
+    fn note_receive_at(&self, at: usize) {
         if is_only_recorded() {
-            self.tell_receive(at);
+            self.record_receive(at);
         } else {
-            self.receives_in_order(at);
+            self.note_receive_in_order(at);
         }
     }
 
-    fn receives_in_order(&self, at: usize) {
-        if self.ends_flush() {
-            explore::flushes(self.pid());
-            self.tell_receive(at);
+    fn note_receive_in_order(&self, at: usize) {
+        // Whether there was a message to drop depends on when it came, so this receive is no step.
+        if self.end_flush() {
+            explore::note_flush(self.pid());
+            self.record_receive(at);
             self.follow_flush(at);
             return;
         }
         if is_explored() {
-            explore::receives(self.pid());
+            explore::note_receive(self.pid());
         }
         if is_recorded() {
             self.record_site();
-            self.tell_receive(at);
+            self.record_receive(at);
         }
         if is_followed() {
             self.follow_receive(at);
@@ -693,21 +700,23 @@ impl Process {
         is_explored() && self.own_order().flushes
     }
 
-    fn ends_flush(&self) -> bool {
+    fn end_flush(&self) -> bool {
         is_explored() && std::mem::take(&mut self.own_order().flushes)
     }
 
     #[inline]
-    fn tell_receive(&self, at: usize) {
+    fn record_receive(&self, at: usize) {
         let left = self.mailbox.place_of_next(false).1;
-        self.own_order().tell_receive(self.pid(), at, left);
+        self.own_order().record_receive(self.pid(), at, left);
     }
 }
 
 impl OrderState {
     fn send(&mut self, pid: Pid) -> u32 {
+        // The delivery is written before this sending: behind it, the sending would be read as one that knew nothing of the
+        // message, and a race that there is not would be found.
         if self.fresh.is_some() {
-            self.tell_rest(pid);
+            self.record_rest(pid);
         }
         if is_recorded() {
             self.untold += 1;
@@ -717,12 +726,9 @@ impl OrderState {
     }
 }
 
-/// The number of the sending behind the one of this number: counts from 1 again after 2^32 sendings.
+/// The number of the sending behind the one of this number. 0 is no sending's: they are counted from 1 again after 2^32.
 fn next_number(sent: u32) -> u32 {
-    match sent + 1 {
-        ANSWER | OUTSIDE | TIMER => 1,
-        next => next,
-    }
+    sent.wrapping_add(1).max(1)
 }
 
 /// How often calls have missed each module. The lock orders misses and loads.
@@ -730,7 +736,7 @@ static MISSES: Mutex<Option<HashMap<Atom, u64>>> = Mutex::new(None);
 
 /// A call by `p` has met a function that is not there: has it to do with that? `false`: it is to look again, as the
 /// function `is_there` meanwhile, or will be where a recorded run is followed.
-pub(crate) fn misses(p: &Process, module: Atom, is_there: impl FnOnce() -> bool) -> bool {
+pub(crate) fn note_miss(p: &Process, module: Atom, is_there: impl FnOnce() -> bool) -> bool {
     if !is_active() {
         return true;
     }
@@ -745,7 +751,11 @@ pub(crate) fn misses(p: &Process, module: Atom, is_there: impl FnOnce() -> bool)
 
 /// `p` is about to make the code of `modules` the current one, by `load`; `None` where it has to wait, as calls are to
 /// miss them first in the run that is followed.
-pub(crate) fn loads<T>(p: &Process, modules: &[Atom], load: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn load_in_turn<T>(
+    p: &Process,
+    modules: &[Atom],
+    load: impl FnOnce() -> T,
+) -> Option<T> {
     if !is_active() {
         return Some(load());
     }

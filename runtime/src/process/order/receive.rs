@@ -37,12 +37,13 @@ impl Process {
             let has_new = self.mailbox.has_new();
             return Ok(has_new.then(|| self.examine()).flatten());
         }
-        if self.stands_again() {
+        if self.stand_again() {
             return Ok(None);
         }
         if self.waits_to_try() {
             self.fetch_signals()?;
         }
+        // Messages that are here are not looked at before the collection or the end that came first in the recorded run.
         while !self.mailbox.has_new() || self.awaits_end() || self.awaits_collection() {
             let has_fetched = self.fetch_signals()?;
             if is_followed() {
@@ -55,7 +56,7 @@ impl Process {
                 }
             }
             if !has_fetched || self.is_held() {
-                self.collects_in_turn(true)?;
+                self.collect_in_turn(true)?;
                 return Ok(None);
             }
         }
@@ -88,9 +89,9 @@ impl Process {
             return;
         }
         match place {
-            Some(at) => self.receives(at),
+            Some(at) => self.note_receive_at(at),
             // How many messages came before the runtime's answer is chance.
-            None => self.gives_back(passed.into()),
+            None => self.give_back(passed.into()),
         }
     }
 

@@ -53,7 +53,7 @@ impl Process {
             let message = Heap::detached().into_message(|heap| {
                 heap.tuple(&[Atom::term(am::EXIT), from.term(heap), heap.copy_in(reason)])
             });
-            self.tell_content(message.term());
+            self.record_content(message.term());
         }
     }
 
@@ -65,7 +65,8 @@ impl Process {
     ) {
         if is_active() && self.monitors_socket(reference) {
             let down = self.down_message(reference, Message::copy_of(reason));
-            down.iter().for_each(|down| self.tell_content(down.term()));
+            down.iter()
+                .for_each(|down| self.record_content(down.term()));
         }
     }
 

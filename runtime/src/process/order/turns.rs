@@ -130,7 +130,7 @@ pub(crate) fn next_of(pid: Pid) -> Option<Step> {
 }
 
 /// A process has used up its time slice: it computes, and waits for its next turn, unless it waits for one already.
-pub(crate) fn goes_on_later(pid: Pid) {
+pub(crate) fn wait_to_go_on(pid: Pid) {
     known(|known| {
         if !known.left_out.contains(&pid) {
             known.next.entry(pid).or_insert(Step {
@@ -143,7 +143,7 @@ pub(crate) fn goes_on_later(pid: Pid) {
 
 /// Whether `p`, which is about to make a step, has to wait for its turn, or for the signal that ends it.
 #[cold]
-fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
+fn must_wait_for_turn(p: &Process, step: impl FnOnce() -> Step) -> bool {
     if p.is_to_end_first() {
         return true;
     }
@@ -151,6 +151,7 @@ fn waits(p: &Process, step: impl FnOnce() -> Step) -> bool {
         if known.left_out.contains(&p.pid()) {
             return false;
         }
+        // A turn is for one step.
         if TURNS.has_turn.swap(false, Ordering::Relaxed) {
             known.next.remove(&p.pid());
             return false;
@@ -168,7 +169,7 @@ impl Process {
     /// It is to try again when it has its turn.
     #[inline]
     pub(crate) fn wait_for_turn(&self, to: Pid) -> Result<(), Control<'static>> {
-        match may_wait() && waits(self, || Step::to(to)) {
+        match may_wait() && must_wait_for_turn(self, || Step::to(to)) {
             true => Err(Control::Yield),
             false => Ok(()),
         }
@@ -179,12 +180,13 @@ impl Process {
     /// # Errors
     /// As [`Process::wait_for_turn`], and those of the access.
     #[inline]
-    pub(crate) fn takes_turn_with(
+    pub(crate) fn take_turn_with(
         &self,
         to: Pid,
         access: impl FnOnce() -> Result<(), Control<'static>>,
     ) -> Result<(), Control<'static>> {
         if may_wait() {
+            // The access takes the turn again: both are one step.
             let has_turn = TURNS.has_turn.load(Ordering::Relaxed);
             self.wait_for_turn(to)?;
             give(has_turn);
@@ -198,25 +200,22 @@ impl Process {
     /// # Errors
     /// As [`Process::wait_for_turn`].
     #[inline]
-    pub(in crate::process) fn takes_turn_by_name(
-        &self,
-        name: Atom,
-    ) -> Result<(), Control<'static>> {
+    pub(in crate::process) fn take_turn_by_name(&self, name: Atom) -> Result<(), Control<'static>> {
         if may_wait()
             && let Some(Named::Process(pid)) = whereis(name)
         {
-            return self.takes_turn_with(pid, || Ok(()));
+            return self.take_turn_with(pid, || Ok(()));
         }
         Ok(())
     }
 
     /// As [`Process::wait_for_turn`], before it accesses what processes share.
     #[inline]
-    pub(in crate::process) fn takes_turn_of(
+    pub(in crate::process) fn take_turn_of(
         &self,
         touches: &[access::Touch<'_>],
     ) -> Result<(), Control<'static>> {
-        match may_wait() && waits(self, || Step::of_access(touches)) {
+        match may_wait() && must_wait_for_turn(self, || Step::of_access(touches)) {
             true => Err(Control::Yield),
             false => Ok(()),
         }
@@ -239,7 +238,7 @@ impl Process {
     fn is_to_end_first(&self) -> bool {
         let ends = self.awaits_end();
         if ends {
-            self.stands_before_step();
+            self.note_stands_before_step();
         }
         ends
     }
@@ -251,7 +250,7 @@ impl Process {
             idles: true,
             ..Step::to(self.pid())
         };
-        are_given() && !self.is_flushing() && waits(self, step)
+        are_given() && !self.is_flushing() && must_wait_for_turn(self, step)
     }
 
     /// Whether it has to wait for its turn before it ends: linked processes and monitors hear of the end.
@@ -269,6 +268,6 @@ impl Process {
                 idles: false,
             }
         };
-        are_given() && !self.flags.get().terminating && waits(self, step)
+        are_given() && !self.flags.get().terminating && must_wait_for_turn(self, step)
     }
 }

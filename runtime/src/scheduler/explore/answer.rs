@@ -22,7 +22,7 @@ pub(super) fn of(end: End) -> Answer {
     if outside::has_programs() {
         explore::note_unexplored(PROGRAMS);
     }
-    explore::tell_timers_left();
+    explore::note_timers_left();
     let (unfinished, mut refuse) = tell_rest();
     let place = |pid: &Pid| with_resting(*pid, place_of);
     let mut alive = explore::with_alive(|alive| alive.iter().copied().collect::<Vec<_>>());
@@ -117,7 +117,7 @@ fn how_it_ended(end: End, astray: Option<String>, lacks_accesses: bool) -> End {
 fn tell_rest() -> (Option<String>, Vec<u64>) {
     let mut all = Vec::new();
     each_resting(|process| {
-        process.tell_untold();
+        process.record_untold();
         all.extend(process.unfinished().map(|it| (process.pid(), it)));
     });
     let refuse = all.iter().filter(|(_, waiting)| waiting.refuses);
@@ -159,37 +159,37 @@ fn through_given_up(kept: &explore::Kept) -> Vec<ThroughAlias> {
 /// The calls of `exit/2` with other processes.
 fn exit_calls(kept: &explore::Kept) -> Vec<ExitCall<u64>> {
     let calls = kept.exit_calls.iter();
-    let call = |(from, access, to, ends): &(Pid, u64, Pid, _)| ExitCall {
-        from: word(*from),
-        access: *access,
-        to: word(*to),
+    let call = |call: &explore::ExitCall| ExitCall {
+        from: word(call.by),
+        access: call.access,
+        to: word(call.to),
         number: kept
             .exit_messages
-            .get(&(*from, *access))
+            .get(&(call.by, call.access))
             .copied()
             .unwrap_or(0),
-        ends: *ends,
+        ends: call.ends,
     };
     calls.map(call).collect()
 }
 
 /// Where processes began to trap exits, and ceased to.
 fn traps(kept: &explore::Kept) -> Vec<Traps<u64>> {
-    let traps = kept.traps.iter().map(|(pid, access, traps)| Traps {
-        by: word(*pid),
-        access: *access,
-        traps: *traps,
+    let traps = kept.traps.iter().map(|change| Traps {
+        by: word(change.by),
+        access: change.access,
+        traps: change.traps,
     });
     traps.collect()
 }
 
 /// Whom exit signals of other processes have ended.
 fn ended(kept: &explore::Kept) -> Vec<Ended> {
-    let ended = kept.ended.iter().map(|(who, by, access, at)| Ended {
-        process: word(*who),
-        by: word(*by),
-        access: *access,
-        at: *at,
+    let ended = kept.ended.iter().map(|killed| Ended {
+        process: word(killed.process),
+        by: word(killed.by),
+        access: killed.access,
+        at: killed.at,
     });
     ended.collect()
 }
@@ -197,12 +197,12 @@ fn ended(kept: &explore::Kept) -> Vec<Ended> {
 /// The accesses of a run, each with how many recorded steps come before it.
 fn accesses(kept: &explore::Kept) -> Vec<SharedAccess> {
     let all = kept.accesses.iter();
-    all.map(|(records, pid, how, object, part)| SharedAccess {
-        records: *records,
-        process: word(*pid),
-        how: how.word(),
-        object: *object,
-        part: *part,
+    all.map(|access| SharedAccess {
+        records: access.steps,
+        process: word(access.by),
+        how: access.how.word(),
+        object: access.object,
+        part: access.part,
     })
     .collect()
 }

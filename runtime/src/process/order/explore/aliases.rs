@@ -19,7 +19,7 @@ pub(crate) struct ThroughAlias {
 }
 
 /// Notes the sending of this number by `p`, through an alias of `to`.
-pub(in crate::process) fn sends_through(p: &Process, number: u32, to: Pid, alias: RefNumbers) {
+pub(in crate::process) fn note_send_through(p: &Process, number: u32, to: Pid, alias: RefNumbers) {
     if is_explored() {
         let from = p.pid();
         kept(|kept| {
@@ -35,7 +35,7 @@ pub(in crate::process) fn sends_through(p: &Process, number: u32, to: Pid, alias
 
 /// Notes that a process gives up an alias. An alias that ends by itself, with its first message or its monitor, needs
 /// no note: what ends it has an order of its own.
-pub(crate) fn gives_up_alias(by: Pid, alias: RefNumbers) {
+pub(crate) fn note_alias_given_up(by: Pid, alias: RefNumbers) {
     if is_explored() {
         kept(|kept| {
             let receives = kept.receives.get(&by).copied().unwrap_or(0);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use beamline_orders::EndedAt;
 
-use super::{kept, note_unexplored};
+use super::{Killed, kept, note_unexplored};
 use crate::process::order::is_explored;
 use crate::process::order::turns;
 use crate::process::signal::ExitSignal;
@@ -45,7 +45,15 @@ pub(in crate::process) fn record_killed_by(p: &Process, by: Option<Pid>, access:
         super::could_time_out(p.pid());
     }
     match by.filter(|by| *by != p.pid()) {
-        Some(by) => drop(kept(|kept| kept.ended.push((p.pid(), by, access, at)))),
+        Some(by) => {
+            let killed = Killed {
+                process: p.pid(),
+                by,
+                access,
+                at,
+            };
+            kept(|kept| kept.ended.push(killed));
+        }
         None => note_unexplored("exit signals of ports"),
     }
 }
@@ -108,6 +116,7 @@ impl Process {
     fn handle_those_deferred(&mut self) -> Result<bool, Exiting> {
         let mut has_handled = false;
         while let Some(signal) = self.endings(|endings| endings.deferred.pop_front()) {
+            // Those behind it wait, too: signals of one sender come in their order.
             if self.is_deferred(&signal) {
                 self.endings(|endings| endings.deferred.push_front(signal));
                 break;
@@ -179,12 +188,12 @@ impl Process {
     }
 
     /// Notes that the process stands right before a step in front of which a signal is to end it.
-    pub(in crate::process) fn stands_before_step(&self) {
+    pub(in crate::process) fn note_stands_before_step(&self) {
         self.endings(|endings| endings.stands = true);
     }
 
     /// Its code goes on: it does not stand there any more.
-    pub(crate) fn stands_no_more(&self) {
+    pub(crate) fn note_goes_on(&self) {
         if is_explored()
             && let Some(endings) = &mut self.own_order().endings
         {
@@ -210,7 +219,7 @@ impl Process {
         if !is_explored() || self.own_order().is_ended || !self.awaits_end() {
             return true;
         }
-        self.stands_before_step();
+        self.note_stands_before_step();
         let sent = self.shared.signals.take_all();
         self.mailbox.middle.append(sent);
         let mut found = self.take_end();

@@ -69,8 +69,8 @@ pub(super) struct Settings {
 /// that.
 ///
 /// # Errors
-/// As [`Process::accesses`].
-pub(crate) fn asks_info(
+/// As [`Process::access`].
+pub(crate) fn ask_info(
     p: &Process,
     of: Pid,
     items: impl FnOnce() -> Vec<Atom>,
@@ -84,7 +84,7 @@ pub(crate) fn asks_info(
     let mut touches: Vec<Touch<'static>> = vec![whether_alive(of, Access::Read)];
     touches.extend(has(Kind::Name).then(all_names));
     touches.extend(has(Kind::Trapping).then(|| whether_trapping(of, Access::Read)));
-    p.accesses_all(&touches)?;
+    p.access_all(&touches)?;
     let is_nameless = kept(|kept| {
         kept.record_info(of, &items, is_whole);
         kept.nameless.contains(&of)
@@ -132,7 +132,7 @@ impl Kept {
 }
 
 /// An item of a process is set.
-pub(crate) fn sets(pid: Pid, item: Atom) {
+pub(crate) fn note_item_set(pid: Pid, item: Atom) {
     if is_explored() {
         kept(|kept| {
             kept.settings.set.insert((pid, item));
@@ -142,7 +142,7 @@ pub(crate) fn sets(pid: Pid, item: Atom) {
 }
 
 /// `p` ends, and gives up its names.
-pub(in crate::process) fn gives_up_names(p: &Process) {
+pub(in crate::process) fn note_nameless(p: &Process) {
     if is_explored() {
         kept(|kept| kept.nameless.insert(p.pid()));
     }

@@ -24,23 +24,23 @@ use crate::process::{Process, init_pid, lookup, table};
 use crate::sched::ptab::pin;
 use crate::sys::halt::{self, Exit};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
-pub(crate) use aliases::gives_up_alias;
-pub(in crate::process) use aliases::sends_through;
+pub(crate) use aliases::note_alias_given_up;
+pub(in crate::process) use aliases::note_send_through;
 pub(in crate::process) use endings::{Endings, record_killed_by};
-pub(in crate::process) use info::gives_up_names;
-pub(crate) use info::{Info, asks_info, sets};
+pub(in crate::process) use info::note_nameless;
+pub(crate) use info::{Info, ask_info, note_item_set};
 pub(crate) use timers::{
-    Timer, cancels_timer, go_off_for_nobody, is_timer, looks_for_timer, receiver_of_timer,
-    starts_timer, tell_timers_left, wait_to_start_timer,
+    Timer, access_timer, go_off_for_nobody, is_timer, note_cancelled, note_timers_left,
+    receiver_of_timer, start_timer, wait_to_start_timer,
 };
-pub(in crate::process) use timers::{falls_due, goes_off, time_has_passed};
-pub(crate) use traps::{access_trapping, all_trapping, looks_for_exiting};
-pub(in crate::process) use traps::{calls_exit, exit_arrives, settle};
+pub(in crate::process) use timers::{note_due, note_gone_off, time_has_passed};
+pub(crate) use traps::{access_for_exit, access_trapping, all_trapping};
+pub(in crate::process) use traps::{note_exit_arrival, note_exit_call, settle};
 pub(crate) use watches::{
-    Watch, asks_alive, gives_up_monitor, keeps_word, links, looks_for, looks_for_linked,
-    looks_for_peer, monitors, record_watched_birth,
+    Watch, access_end_of, access_end_of_peer, access_link, ask_alive, note_link, note_monitor,
+    note_monitor_given_up, note_word_kept, record_watched_birth,
 };
-pub(in crate::process) use watches::{end_of_nobody, goes, hears_of_link};
+pub(in crate::process) use watches::{access_own_end, end_of_nobody, note_link_news};
 
 /// The run that this process of the operating system makes, and what waits for one.
 struct Run {
@@ -90,6 +90,43 @@ static RUN: Run = Run {
     },
 };
 
+/// An access to a part of an object.
+pub(crate) struct KeptAccess {
+    /// How many steps of the run are before it.
+    pub(crate) steps: usize,
+    pub(crate) by: Pid,
+    pub(crate) how: Touch,
+    pub(crate) object: u64,
+    pub(crate) part: u64,
+}
+
+/// A process began to trap exits, or ceased to, with one of its accesses.
+pub(crate) struct TrapsChange {
+    pub(crate) by: Pid,
+    pub(crate) access: u64,
+    pub(crate) traps: bool,
+}
+
+/// A call of `exit/2` with another process.
+pub(crate) struct ExitCall {
+    pub(crate) by: Pid,
+    /// The access of the caller that it is.
+    pub(crate) access: u64,
+    pub(crate) to: Pid,
+    /// Which processes the signal ends.
+    pub(crate) ends: Ends,
+}
+
+/// A process was ended by a signal of another one.
+pub(crate) struct Killed {
+    pub(crate) process: Pid,
+    pub(crate) by: Pid,
+    /// The sender's access that sent the signal; 0: its end did.
+    pub(crate) access: u64,
+    /// Where the process was.
+    pub(crate) at: EndedAt,
+}
+
 /// What is known of a run so far.
 #[derive(Default)]
 pub(crate) struct Kept {
@@ -97,9 +134,8 @@ pub(crate) struct Kept {
     pub(crate) main: Option<Pid>,
     /// The steps, in the order in which they were recorded.
     pub(crate) told: Vec<(Pid, OrderEvent)>,
-    /// Accesses to what processes share: the number of steps before it, the process, how, the object and the part of
-    /// it.
-    pub(crate) accesses: Vec<(usize, Pid, Touch, u64, u64)>,
+    /// Accesses to what processes share.
+    pub(crate) accesses: Vec<KeptAccess>,
     /// Sender and receiver of each message.
     pub(crate) sent: Vec<(Pid, Pid)>,
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and
@@ -115,11 +151,8 @@ pub(crate) struct Kept {
     through_aliases: Vec<aliases::ThroughAlias>,
     /// Monitors and links, also those that were given up.
     pub(crate) watches: Vec<Watch>,
-    /// With which of their accesses processes began to trap exits, and ceased to.
-    pub(crate) traps: Vec<(Pid, u64, bool)>,
-    /// Calls of `exit/2` with another process: the caller, its access, that process, and which processes the signal
-    /// ends.
-    pub(crate) exit_calls: Vec<(Pid, u64, Pid, Ends)>,
+    pub(crate) traps: Vec<TrapsChange>,
+    pub(crate) exit_calls: Vec<ExitCall>,
     /// The message that an exit signal of a call has become: its number at the receiver, among those that no process
     /// has sent.
     pub(crate) exit_messages: HashMap<(Pid, u64), u32>,
@@ -133,9 +166,8 @@ pub(crate) struct Kept {
     pub(crate) alive: HashSet<Pid>,
     /// Processes that ended otherwise than normally, and why.
     pub(crate) exits: Vec<(Pid, String)>,
-    /// Ends by signals: the process that ended, the sender, the access that sent the signal (0: the sender's end), and
-    /// where the process was.
-    pub(crate) ended: Vec<(Pid, Pid, u64, EndedAt)>,
+    /// Ends by signals.
+    pub(crate) ended: Vec<Killed>,
     /// What the call returned.
     pub(crate) result: Option<String>,
     /// A process did another step than the prefix has.
@@ -200,7 +232,14 @@ pub(crate) fn waiting() -> Option<Pid> {
 pub(crate) fn begin(main: Pid, trapping: &[Pid]) {
     let mut kept = Kept {
         main: Some(main),
-        traps: trapping.iter().map(|pid| (*pid, 0, true)).collect(),
+        traps: trapping
+            .iter()
+            .map(|pid| TrapsChange {
+                by: *pid,
+                access: 0,
+                traps: true,
+            })
+            .collect(),
         ..Kept::default()
     };
     kept.alive.insert(main);
@@ -292,7 +331,13 @@ pub(crate) fn keep_access(pid: Pid, access: impl FnOnce() -> (Touch, u64, u64)) 
         let (how, object, part) = access();
         kept(|kept| {
             let before = kept.told.len();
-            kept.accesses.push((before, pid, how, object, part));
+            kept.accesses.push(KeptAccess {
+                steps: before,
+                by: pid,
+                how,
+                object,
+                part,
+            });
         });
     }
     is_explored()
@@ -347,17 +392,17 @@ fn end_if_asked(to: Pid, message: Term<'_>) -> bool {
 }
 
 /// A receive times out.
-pub(in crate::process) fn times_out(pid: Pid) {
+pub(in crate::process) fn note_timeout(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
 }
 
 /// A receive takes a message.
-pub(in crate::process) fn receives(pid: Pid) {
+pub(in crate::process) fn note_receive(pid: Pid) {
     kept(|kept| *kept.receives.entry(pid).or_default() += 1);
 }
 
 /// A receive takes a message, and is no step.
-pub(in crate::process) fn flushes(pid: Pid) {
+pub(in crate::process) fn note_flush(pid: Pid) {
     kept(|kept| {
         let before = kept.flushed.iter().filter(|(by, _)| *by == pid).count();
         let nth = kept.receives.get(&pid).copied().unwrap_or(0) + before as u32;
@@ -374,7 +419,7 @@ pub(crate) fn could_time_out(pid: Pid) {
 }
 
 /// Keeps the result of the call, if `p` is the process that has made it.
-pub(crate) fn returns(p: &Process, result: RawTerm) {
+pub(crate) fn note_result(p: &Process, result: RawTerm) {
     if !is_explored() {
         return;
     }
@@ -395,7 +440,7 @@ pub(crate) fn compiled(module: Atom, function: Atom, arity: u8) {
 }
 
 /// A process ends.
-pub(in crate::process) fn ends(p: &Process) {
+pub(in crate::process) fn note_exit(p: &Process) {
     let Some(reason) = p.exit_reason().filter(|reason| *reason != am::normal) else {
         return;
     };

@@ -6,7 +6,7 @@
 
 use beamline_orders::LEFT_OUT;
 
-use super::watches::{Watch, end_of, looks_for, watches};
+use super::watches::{Watch, access_end_of, end_of, note_watch};
 use super::{born, kept, note_unexplored};
 use crate::process::order::access::Access;
 use crate::process::order::is_explored;
@@ -52,7 +52,7 @@ pub(crate) fn wait_to_start_timer(p: &Process) -> Result<(), Control<'static>> {
 ///
 /// # Errors
 /// There are as many processes as there may be.
-pub(crate) fn starts_timer(
+pub(crate) fn start_timer(
     p: &Process,
     receiver: Receiver,
     reference: RefNumbers,
@@ -81,10 +81,10 @@ pub(crate) fn starts_timer(
             has_ended: false,
         });
     });
-    child.process.psd().native = Some(Box::new(waits_until_due));
+    child.process.psd().native = Some(Box::new(wait_until_due));
     child.start();
     if !user_timers::is_there(reference) {
-        falls_due(reference);
+        note_due(reference);
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn is_left_out(pid: Pid) -> bool {
 }
 
 /// The time slice of a timer. If its end is in the prefix of the run, its time has come, whatever the clock says.
-fn waits_until_due(p: &mut Process) -> Outcome {
+fn wait_until_due(p: &mut Process) -> Outcome {
     let state = |timer: &mut Timer| (timer.is_due, timer.reference);
     let Some((is_due, reference)) = timer_that_is(p.pid(), state) else {
         return Outcome::Wait;
@@ -145,28 +145,28 @@ pub(crate) fn receiver_of_timer(pid: Pid) -> Option<Pid> {
 /// The access with which a timer ends, before it goes off: a write of what `cancel_timer` reads.
 ///
 /// # Errors
-/// As [`Process::accesses`].
+/// As [`Process::access`].
 pub(super) fn wait_to_go_off(p: &Process) -> Result<(), Control<'static>> {
     let end = end_of(p.pid(), Access::Write);
     match timer_that_is(p.pid(), |timer| timer.receiver) {
-        Some(Receiver::Name(name)) => p.accesses_all(&[end, look_for(name)]),
-        _ => p.accesses(end),
+        Some(Receiver::Name(name)) => p.access_all(&[end, look_for(name)]),
+        _ => p.access(end),
     }
 }
 
 /// `p` is about to cancel a timer, or to read it.
 ///
 /// # Errors
-/// As [`looks_for`].
-pub(crate) fn looks_for_timer(p: &Process, reference: RefNumbers) -> Result<(), Control<'static>> {
+/// As [`access_end_of`].
+pub(crate) fn access_timer(p: &Process, reference: RefNumbers) -> Result<(), Control<'static>> {
     match timer_of(reference, |timer| timer.pid) {
-        Some(pid) => looks_for(p, pid),
+        Some(pid) => access_end_of(p, pid),
         None => Ok(()),
     }
 }
 
 /// Lets a timer end: its time has come, or nobody waits for it any more. Whether there is such a timer.
-pub(in crate::process) fn falls_due(reference: RefNumbers) -> bool {
+pub(in crate::process) fn note_due(reference: RefNumbers) -> bool {
     let found = timer_of(reference, |timer| {
         timer.is_due = true;
         timer.pid
@@ -181,7 +181,7 @@ pub(in crate::process) fn falls_due(reference: RefNumbers) -> bool {
 
 /// A call has tried to cancel a timer. If it was there, nobody hears of its end. Nor does anybody if its receiver has
 /// ended: then it is not found, but it would have gone off for nobody.
-pub(crate) fn cancels_timer(reference: RefNumbers, was_there: bool) {
+pub(crate) fn note_cancelled(reference: RefNumbers, was_there: bool) {
     timer_of(reference, |timer| {
         let has_ended = |receiver: Pid| !exists(receiver);
         timer.is_cancelled |= was_there || timer.receiver.process().is_some_and(has_ended);
@@ -189,7 +189,7 @@ pub(crate) fn cancels_timer(reference: RefNumbers, was_there: bool) {
 }
 
 /// `p` has ended: if it is a timer, it goes off.
-pub(in crate::process) fn goes_off(p: &Process) {
+pub(in crate::process) fn note_gone_off(p: &Process) {
     let ended = timer_that_is(p.pid(), |timer| {
         timer.has_ended = true;
         (timer.reference, timer.receiver, timer.is_cancelled)
@@ -199,7 +199,7 @@ pub(in crate::process) fn goes_off(p: &Process) {
     };
     // A receiver that has ended meanwhile could have got the message before.
     if let Some(receiver) = receiver.process().filter(|_| !is_cancelled) {
-        watches(Watch::new(receiver, p.pid(), Some(reference)));
+        note_watch(Watch::new(receiver, p.pid(), Some(reference)));
     }
     user_timers::go_off(reference, Some(p.pid()));
 }
@@ -212,13 +212,13 @@ pub(crate) fn go_off_for_nobody() -> bool {
     });
     let left = left.unwrap_or_default();
     for reference in &left {
-        falls_due(*reference);
+        note_due(*reference);
     }
     !left.is_empty()
 }
 
 /// The run ends: notes whether timers are left whose receivers are still there.
-pub(crate) fn tell_timers_left() {
+pub(crate) fn note_timers_left() {
     let may_have_receiver = |receiver: Receiver| match receiver {
         Receiver::Pid(pid) => exists(pid),
         Receiver::Name(_) => true,

@@ -6,8 +6,8 @@
 
 use beamline_orders::Ends;
 
-use super::watches::{end_of, looks_for};
-use super::{Kept, RUN, each_resting, kept};
+use super::watches::{access_end_of, end_of};
+use super::{ExitCall, Kept, RUN, TrapsChange, each_resting, kept};
 use crate::process::order::access::{Access, Part, Shared, Touch};
 use crate::process::order::is_explored;
 use crate::process::signal::ExitSignal;
@@ -27,7 +27,7 @@ pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
 /// `p` is about to trap exits, or to cease to.
 ///
 /// # Errors
-/// As [`Process::accesses`], and where a signal is to end it first.
+/// As [`Process::access`], and where a signal is to end it first.
 pub(crate) fn access_trapping(p: &Process, traps: bool) -> Result<(), Control<'static>> {
     if traps == p.flags.get().trap_exit {
         return Ok(());
@@ -35,9 +35,14 @@ pub(crate) fn access_trapping(p: &Process, traps: bool) -> Result<(), Control<'s
     if !is_explored() {
         return p.yield_if_killed_first();
     }
-    p.accesses(whether_trapping(p.pid(), Access::Write))?;
+    p.access(whether_trapping(p.pid(), Access::Write))?;
     let access = p.accesses_made();
-    kept(|kept| kept.traps.push((p.pid(), access, traps)));
+    let change = TrapsChange {
+        by: p.pid(),
+        access,
+        traps,
+    };
+    kept(|kept| kept.traps.push(change));
     Ok(())
 }
 
@@ -50,28 +55,28 @@ pub(crate) fn all_trapping() -> Vec<Pid> {
 
 impl Kept {
     pub(super) fn is_trapping(&self, pid: Pid) -> bool {
-        let last = self.traps.iter().rev().find(|(by, ..)| *by == pid);
-        last.is_some_and(|(_, _, traps)| *traps)
+        let last = self.traps.iter().rev().find(|change| change.by == pid);
+        last.is_some_and(|change| change.traps)
     }
 }
 
 /// `p` is about to call `exit/2` with another process.
 ///
 /// # Errors
-/// As [`Process::accesses`].
-pub(crate) fn looks_for_exiting(
+/// As [`Process::access`].
+pub(crate) fn access_for_exit(
     p: &Process,
     to: Pid,
     reason: Term<'_>,
 ) -> Result<(), Control<'static>> {
     if !is_explored() || to == p.pid() || reason != am::normal {
-        return looks_for(p, to);
+        return access_end_of(p, to);
     }
-    p.accesses_all(&[end_of(to, Access::Read), whether_trapping(to, Access::Read)])
+    p.access_all(&[end_of(to, Access::Read), whether_trapping(to, Access::Read)])
 }
 
 /// `p` calls `exit/2` with another process.
-pub(in crate::process) fn calls_exit(p: &Process, to: Pid, signal: &mut ExitSignal) {
+pub(in crate::process) fn note_exit_call(p: &Process, to: Pid, signal: &mut ExitSignal) {
     // What it sends to itself has no order.
     if !is_explored() || to == p.pid() {
         return;
@@ -85,7 +90,14 @@ pub(in crate::process) fn calls_exit(p: &Process, to: Pid, signal: &mut ExitSign
     };
     settle(to, signal);
     if signal.traps != Some(false) {
-        kept(|kept| kept.exit_calls.push((p.pid(), signal.access, to, ends)));
+        kept(|kept| {
+            kept.exit_calls.push(ExitCall {
+                by: p.pid(),
+                access: signal.access,
+                to,
+                ends,
+            })
+        });
     }
 }
 
@@ -97,7 +109,7 @@ pub(in crate::process) fn settle(to: Pid, signal: &mut ExitSignal) {
 }
 
 /// The call of `exit/2` by `from` that is this access of it is about to become a message of `p`.
-pub(in crate::process) fn exit_arrives(p: &Process, from: Option<Pid>, access: u64) {
+pub(in crate::process) fn note_exit_arrival(p: &Process, from: Option<Pid>, access: u64) {
     if access != 0
         && let Some(from) = from
     {

@@ -67,10 +67,10 @@ impl Watch {
 /// `p` is about to do what depends on whether another process has ended: it links to it, or monitors it.
 ///
 /// # Errors
-/// As [`Process::accesses`].
-pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
+/// As [`Process::access`].
+pub(crate) fn access_end_of(p: &Process, of: Pid) -> Result<(), Control<'static>> {
     match is_explored() && of != p.pid() {
-        true => p.accesses(end_of(of, Access::Read)),
+        true => p.access(end_of(of, Access::Read)),
         false => Ok(()),
     }
 }
@@ -79,12 +79,12 @@ pub(crate) fn looks_for(p: &Process, of: Pid) -> Result<(), Control<'static>> {
 /// an exit signal that may end it, and the answer comes behind that.
 ///
 /// # Errors
-/// As [`looks_for`].
-pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'static>> {
+/// As [`access_end_of`].
+pub(crate) fn ask_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'static>> {
     if !is_explored() || asks_behind_an_exit(p, of) {
         return Ok(None);
     }
-    p.accesses(whether_alive(of, Access::Read))?;
+    p.access(whether_alive(of, Access::Read))?;
     Ok(Some(exists(of)))
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn asks_alive(p: &Process, of: Pid) -> Result<Option<bool>, Control<'
 pub(super) fn asks_behind_an_exit(p: &Process, of: Pid) -> bool {
     let may_end = kept(|kept| {
         let mut calls = kept.exit_calls.iter();
-        calls.any(|(by, _, to, ends)| (*by, *to) == (p.pid(), of) && *ends != Ends::Nobody)
+        calls.any(|call| (call.by, call.to) == (p.pid(), of) && call.ends != Ends::Nobody)
     });
     let may_end = may_end == Some(true);
     if may_end {
@@ -115,10 +115,10 @@ pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
 /// other one could have made already, or could give up.
 ///
 /// # Errors
-/// As [`looks_for`].
-pub(crate) fn looks_for_peer(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
+/// As [`access_end_of`].
+pub(crate) fn access_end_of_peer(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
     match other_process(p, peer) {
-        Some(pid) => p.accesses_all(&[end_of(pid, Access::Read), link_of(p.pid(), pid)]),
+        Some(pid) => p.access_all(&[end_of(pid, Access::Read), link_of(p.pid(), pid)]),
         None => Ok(()),
     }
 }
@@ -127,17 +127,17 @@ pub(crate) fn looks_for_peer(p: &Process, peer: Term<'_>) -> Result<(), Control<
 /// signal has come, or comes too late.
 ///
 /// # Errors
-/// As [`looks_for`].
-pub(crate) fn looks_for_linked(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
+/// As [`access_end_of`].
+pub(crate) fn access_link(p: &Process, peer: Term<'_>) -> Result<(), Control<'static>> {
     let Some(whom) = other_process(p, peer) else {
         return Ok(());
     };
     let link = link_of(p.pid(), whom);
     match kept(|kept| kept.link(p.pid(), whom).map(|link| link.is_heard)).flatten() {
-        None => p.accesses(link),
+        None => p.access(link),
         Some(is_heard) => {
-            p.accesses_all(&[link, end_of(whom, Access::Read)])?;
-            gives_up_link(p, whom);
+            p.access_all(&[link, end_of(whom, Access::Read)])?;
+            note_unlink_of(p, whom);
             if !is_heard {
                 // The signal with which the other one has made the link may still be on its way.
                 p.relations().linked_by(whom.into());
@@ -148,7 +148,7 @@ pub(crate) fn looks_for_linked(p: &Process, peer: Term<'_>) -> Result<(), Contro
 }
 
 /// A process gives up a link: the other one hears nothing of its end.
-fn gives_up_link(by: &Process, whom: Pid) {
+fn note_unlink_of(by: &Process, whom: Pid) {
     let (number, by) = (by.accesses_made(), by.pid());
     kept(|kept| {
         kept.watches.retain(|watch| !watch.is_of_link(whom, by));
@@ -187,8 +187,8 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
 /// `p` has ended: the write to its end, before others can see it.
 ///
 /// # Errors
-/// As [`Process::accesses`].
-pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
+/// As [`Process::access`].
+pub(in crate::process) fn access_own_end(p: &Process) -> Result<(), Control<'static>> {
     match is_explored() {
         true if is_timer(p.pid()) => wait_to_go_off(p),
         true => {
@@ -202,8 +202,8 @@ pub(in crate::process) fn goes(p: &Process) -> Result<(), Control<'static>> {
                 whether_named(p.pid()),
             ];
             touches.extend(linked.iter().map(|by| whether_trapping(*by, Access::Read)));
-            p.accesses_all(&touches)?;
-            links_are_lost(p.pid(), &linked);
+            p.access_all(&touches)?;
+            note_lost_links(p.pid(), &linked);
             p.shared().refuse_names();
             Ok(())
         }
@@ -222,7 +222,7 @@ fn linked_to(whom: Pid) -> Vec<Pid> {
 }
 
 /// A process ends normally: those that are linked to it hear nothing, unless they trap exits.
-fn links_are_lost(whom: Pid, linked: &[Pid]) {
+fn note_lost_links(whom: Pid, linked: &[Pid]) {
     kept(|kept| {
         let linked = linked.iter().copied();
         let lost: Vec<Pid> = linked.filter(|by| !kept.is_trapping(*by)).collect();
@@ -246,9 +246,9 @@ pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
 }
 
 /// A process monitors another one, which may be gone.
-pub(crate) fn monitors(by: &Process, whom: Pid, reference: RefNumbers) {
+pub(crate) fn note_monitor(by: &Process, whom: Pid, reference: RefNumbers) {
     if is_explored() {
-        watches(Watch {
+        note_watch(Watch {
             finds_gone: (!exists(whom)).then(|| by.accesses_made()),
             ..Watch::new(by.pid(), whom, Some(reference))
         });
@@ -266,11 +266,11 @@ pub(crate) fn record_watched_birth(
         return;
     }
     if is_linked {
-        watches(Watch::new(by, child, None));
-        watches(Watch::new(child, by, None));
+        note_watch(Watch::new(by, child, None));
+        note_watch(Watch::new(child, by, None));
     }
     if monitor.is_some() {
-        watches(Watch::new(by, child, monitor));
+        note_watch(Watch::new(by, child, monitor));
     }
 }
 
@@ -283,7 +283,7 @@ impl Kept {
 }
 
 /// A process links to another one: each hears of the end of the other, also where that one has linked to it before.
-pub(crate) fn links(p: &Process, other: Pid) {
+pub(crate) fn note_link(p: &Process, other: Pid) {
     if !is_explored() || !exists(other) {
         return;
     }
@@ -299,7 +299,7 @@ pub(crate) fn links(p: &Process, other: Pid) {
 }
 
 /// The exit signal of a link has come.
-pub(in crate::process) fn hears_of_link(by: &Process, whom: Option<Pid>) {
+pub(in crate::process) fn note_link_news(by: &Process, whom: Option<Pid>) {
     if let Some(whom) = whom.filter(|_| is_explored()) {
         kept(|kept| {
             if let Some(link) = kept.link(by.pid(), whom) {
@@ -309,19 +309,19 @@ pub(in crate::process) fn hears_of_link(by: &Process, whom: Option<Pid>) {
     }
 }
 
-pub(super) fn watches(watch: Watch) {
+pub(super) fn note_watch(watch: Watch) {
     kept(|kept| kept.watches.push(watch));
 }
 
 /// A process gives up a monitor. With `keeps`, the message of an end that came before stays in its queue.
-pub(crate) fn gives_up_monitor(by: Pid, reference: RefNumbers, keeps: bool) {
-    gives_up(keeps, |watch| {
+pub(crate) fn note_monitor_given_up(by: Pid, reference: RefNumbers, keeps: bool) {
+    note_given_up(keeps, |watch| {
         watch.by == by && watch.monitor == Some(reference)
     });
 }
 
 /// `p` has given up a monitor that had ended before, and keeps what that has told: it could also have come too late.
-pub(crate) fn keeps_word(p: &Process, reference: Term<'_>) {
+pub(crate) fn note_word_kept(p: &Process, reference: Term<'_>) {
     if !is_explored() {
         return;
     }
@@ -337,7 +337,7 @@ pub(crate) fn keeps_word(p: &Process, reference: Term<'_>) {
     }
 }
 
-fn gives_up(keeps: bool, is_it: impl Fn(&Watch) -> bool) {
+fn note_given_up(keeps: bool, is_it: impl Fn(&Watch) -> bool) {
     if !is_explored() {
         return;
     }

@@ -216,7 +216,7 @@ impl Drop for ReplayState {
     fn drop(&mut self) {
         if let Some(plan) = plan() {
             self.accesses.finish(&plan.accesses);
-            self.rests(&plan.end);
+            self.end_work(&plan.end);
         }
     }
 }
@@ -243,6 +243,7 @@ impl Process {
                 follows.accesses.waits = waits;
             }
             let waits = waits?;
+            // Under the lock that `wake` takes: an access that is made from here on finds this process in the list.
             let mut waiting = all.waiting.lock();
             waiting.retain(|(_, pid)| *pid != self.pid());
             // What it waits for may have been made just now.
@@ -250,7 +251,7 @@ impl Process {
                 waiting.push((waits, self.pid()));
                 drop(waiting);
                 if waits == Waits::Ends {
-                    self.looks_for_last();
+                    self.wake_for_last();
                 }
                 return Some(Control::Wait);
             }
@@ -298,15 +299,16 @@ impl Process {
             made += 1;
         }
         let me = follows.cursor.process;
+        // The count before the wake-ups: a process that is woken looks at it, and sleeps again if it is too small.
         plan.accesses.made[me].store(number, Ordering::Release);
         plan.accesses.leave(made);
         plan.accesses.wake();
         drop(follows);
-        self.rests_behind_last();
+        self.rest_behind_last();
     }
 
     /// What its access waits for, in words, with the recorded process that it waits for, if it is one.
-    pub(super) fn says_what_access_it_waits_for(&self) -> Option<(Option<usize>, String)> {
+    pub(super) fn tell_access_waited_for(&self) -> Option<(Option<usize>, String)> {
         let plan = plan()?;
         let follows = self.follows()?;
         follows.accesses.waits?;

@@ -130,7 +130,7 @@ impl Process {
         follows.cursor.go_on(steps);
         drop(follows);
         plan.count_progress();
-        self.stops_behind();
+        self.stop_behind();
         Some(term)
     }
 }
@@ -146,7 +146,7 @@ impl Process {
 
     /// Whether something is still to come that came before `native` gave its answer here in the recorded run: `native` is to
     /// be called again then.
-    pub(in crate::process) fn hears_before(&self, native: &Native) -> Option<Control<'static>> {
+    pub(in crate::process) fn wait_for_earlier(&self, native: &Native) -> Option<Control<'static>> {
         let plan = plan().filter(|_| order::is_followed())?;
         let follows = self.follows()?;
         let (cursor, steps) = (&follows.cursor, follows.steps(plan));
@@ -174,7 +174,7 @@ impl Process {
     }
 
     /// Whether what `native` read here in the recorded run has this digest, if it did: its step is made.
-    pub(in crate::process) fn takes_same(
+    pub(in crate::process) fn take_same(
         &self,
         native: &Native,
         digest: &HeapMessage,
@@ -186,13 +186,13 @@ impl Process {
         follows.cursor.go_on(steps);
         drop(follows);
         plan.count_progress();
-        self.stops_behind();
+        self.stop_behind();
         Some(*value == Value::Term(bytes.into()))
     }
 }
 
 /// `p` has read from `file` what differs from the recorded run: it cannot follow.
-pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
+pub(in crate::process) fn report_other_read(p: &Process, file: Term<'_>) {
     let Some(plan) = plan() else { return };
     let name = p.follows().map(|follows| plan.name(follows.cursor.process));
     let name = name.unwrap_or_default();
@@ -210,7 +210,7 @@ pub(in crate::process) fn reads_another(p: &Process, file: Term<'_>) {
 }
 
 /// `p` sends to a socket what differs from the recorded run: it cannot follow.
-pub(in crate::process) fn sends_another(p: &Process) {
+pub(in crate::process) fn report_other_send(p: &Process) {
     let Some(plan) = plan() else { return };
     let name = p.follows().map(|follows| plan.name(follows.cursor.process));
     let name = name.unwrap_or_default();
@@ -231,6 +231,6 @@ pub(in crate::process) fn note_unrecorded_answer(p: &Process, native: &Native) {
         (!next.is_exit()).then(|| next.clone())
     });
     if let Some(expected) = expected {
-        p.differs(plan, &expected, &format!("take an answer of {native}"));
+        p.report_divergence(plan, &expected, &format!("take an answer of {native}"));
     }
 }

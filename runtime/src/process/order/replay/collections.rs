@@ -38,13 +38,13 @@ impl Process {
     /// # Errors
     /// When the heap is too large afterwards.
     #[inline]
-    pub(in crate::process) fn collects_in_turn(&mut self, is_last: bool) -> Result<(), Exiting> {
+    pub(in crate::process) fn collect_in_turn(&mut self, is_last: bool) -> Result<(), Exiting> {
         while let Some(major) = self.next_collection(is_last) {
             let reds = self.fcalls.get();
-            let collected = self.collects_for_others(major);
+            let collected = self.collect_for_others(major);
             self.fcalls.set(reds);
             collected?;
-            self.stops_behind();
+            self.stop_behind();
         }
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Process {
 
     /// Whether a call is to be made again: in the recorded run, the process was collected while the call waited for others, or
     /// was on a dirty scheduler.
-    pub(crate) fn collects_in_call(&self) -> Option<Control<'static>> {
+    pub(crate) fn wait_to_collect_in_call(&self) -> Option<Control<'static>> {
         // A call is charged for when it is begun.
         let reductions = self.reductions() + 1;
         let collects = order::is_followed() && self.has_come_to_collection(reductions);

@@ -23,6 +23,10 @@ pub(crate) enum ReceiveVerdict {
 }
 
 /// A process's place in the trace.
+///
+/// It has two places, because the process makes its own steps when it gets there, and messages come when others send them.
+/// A delivery is due when it stands before the next own step. One behind that step has to wait, however early it comes:
+/// the process would see it too soon.
 pub(super) struct Cursor {
     /// The recorded process.
     pub(super) process: usize,
@@ -175,6 +179,8 @@ impl Cursor {
             }
             (Recorded::Send(number), Step::Send(made)) => *number == made,
             (Recorded::Timeout, Step::Timeout) | (Recorded::Exit(_), Step::Exit) => true,
+            // The signal that ended it is late here. What the process does meanwhile shows to nobody: a sending or an access
+            // waits for the signal.
             (Recorded::Exit(_), _) => return Ok(()),
             (Recorded::Miss(module), Step::Miss(missed)) => is_module(module, missed),
             (Recorded::Load { module, .. }, Step::Load { module: made, .. }) => {
@@ -193,6 +199,7 @@ impl Cursor {
     pub(super) fn deliver(&mut self, plan: &Plan, source: &Source, at: usize) -> bool {
         let steps = &plan.trace.processes[self.process].steps;
         let due = self.due(steps).filter(|due| plan.is(due, source)).copied();
+        // One that was not recorded has its place, too: receives say by places which message they take.
         self.queue.insert(at.min(self.queue.len()), due);
         if due.is_some() {
             self.delivery = next_delivery(steps, self.delivery + 1);
@@ -216,6 +223,7 @@ impl Cursor {
     ) -> Result<(), (Recorded, Option<Message>)> {
         let received = self.queue.remove(at).flatten();
         match self.next(steps) {
+            // As in `make`: behind the last step, any receive is right.
             None | Some(Recorded::Exit(_)) => Ok(()),
             Some(Recorded::Receive(message)) if received == Some(*message) => {
                 self.go_on(steps);

@@ -39,7 +39,7 @@ impl End {
     }
 
     /// A process has made its last step, or is gone.
-    fn rests(&self) {
+    fn end_work(&self) {
         if self.at_work.fetch_sub(1, Ordering::AcqRel) != LAST + 1 {
             return;
         }
@@ -57,7 +57,7 @@ const LAST: usize = 1;
 
 impl ReplayState {
     /// It begins: whether it has steps to make before the end.
-    pub(super) fn works(&mut self, plan: &Plan) {
+    pub(super) fn begin_work(&mut self, plan: &Plan) {
         self.is_at_work = plan.end.is_known && !self.is_over(plan);
         if self.is_at_work {
             plan.end.at_work.fetch_add(1, Ordering::AcqRel);
@@ -74,22 +74,22 @@ impl ReplayState {
     }
 
     /// It has no steps to make any more.
-    pub(super) fn rests(&mut self, end: &End) {
+    pub(super) fn end_work(&mut self, end: &End) {
         if std::mem::take(&mut self.is_at_work) {
-            end.rests();
+            end.end_work();
         }
     }
 }
 
 impl Process {
     /// It has made a step: if that was its last one, its time slice is over.
-    pub(super) fn rests_behind_last(&self) {
+    pub(super) fn rest_behind_last(&self) {
         let (Some(plan), Some(mut follows)) = (plan().filter(|it| it.end.is_known), self.follows())
         else {
             return;
         };
         if follows.is_at_work && follows.is_over(plan) {
-            follows.rests(&plan.end);
+            follows.end_work(&plan.end);
             drop(follows);
             self.give_up_slice();
         }
@@ -105,7 +105,7 @@ impl Process {
     }
 
     /// It is about to halt the emulator, as the recorded process did: whether others have still to make steps.
-    pub(in crate::process) fn halts_later(&self) -> Option<Control<'static>> {
+    pub(in crate::process) fn wait_to_halt(&self) -> Option<Control<'static>> {
         let plan = plan().filter(|plan| plan.end.is_known)?;
         self.follows()?.answer(plan, &HALTS)?;
         let others_work = || plan.end.at_work.load(Ordering::Acquire) > LAST;

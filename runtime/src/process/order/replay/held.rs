@@ -60,12 +60,14 @@ impl Held {
 
     /// Takes the signal that came first.
     pub(super) fn pop(&mut self) -> Option<Signal> {
+        // Before the others: an exit signal of a link counts only if the link is there.
         if let Some(link) = self.links.pop_front() {
             return Some(link);
         }
         let Some((_, (_, signal))) = self.all.pop_first() else {
             return self.outside.pop_front();
         };
+        // Their numbers lead nowhere any more: `pop` takes signals without looking them up.
         if self.all.is_empty() {
             self.sent.clear();
             self.others.clear();

@@ -35,7 +35,7 @@ impl Input {
 impl Process {
     /// Waits for input by `watch`, which has `word` sent to it. As long as it follows a recorded run, the word comes
     /// when it came there.
-    pub(crate) fn awaits_input(
+    pub(crate) fn await_input(
         &self,
         word: HeapMessage,
         watch: impl FnOnce(HeapMessage) + Send + 'static,

@@ -5,7 +5,6 @@
 //! it cannot react. A message is kept for good, except one of OTP's `sys` to a process that waits for its next message:
 //! that one runs until it has answered.
 
-
 use super::plan;
 use super::stop::{begin_to_look, has_stopped};
 use crate::hash::HashSet;
@@ -26,7 +25,7 @@ pub(crate) fn look(standing: HashSet<Pid>, others: &[Pid]) {
         let free = |p: Option<&mut Process>| {
             if let Some(p) = p {
                 // One that a signal ends is found to exit by whoever has made the request.
-                let _ = p.goes_free();
+                let _ = p.go_free();
             }
         };
         deliver(*pid, Signal::request(free));
@@ -35,7 +34,7 @@ pub(crate) fn look(standing: HashSet<Pid>, others: &[Pid]) {
 
 impl Process {
     /// It follows nothing any more: what was held for it comes, and it looks again for what it waits for.
-    fn goes_free(&mut self) -> Result<(), Exiting> {
+    fn go_free(&mut self) -> Result<(), Exiting> {
         let mut held = Vec::new();
         if let Some(mut follows) = self.follows() {
             follows.cursor.finish();
@@ -95,7 +94,7 @@ impl Process {
     }
 
     /// It looks for a message, or waits: whether it stands still again, as it has answered.
-    pub(in crate::process) fn stands_again(&self) -> bool {
+    pub(in crate::process) fn stand_again(&self) -> bool {
         has_stopped()
             && self.order.get().is_some()
             && self.own_order().answers == Answers::HasSent
@@ -106,7 +105,7 @@ impl Process {
     }
 
     /// It waits, and so it answers no more.
-    pub(crate) fn answers_no_more(&self) {
+    pub(crate) fn end_answers(&self) {
         if self.order.get().is_some() {
             self.own_order().answers = Answers::Nothing;
         }

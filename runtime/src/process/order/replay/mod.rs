@@ -38,20 +38,20 @@ use super::{Source, Step, explore, turns};
 use crate::hash::HashMap;
 use crate::heap::Message as HeapMessage;
 use crate::process::probe::probes;
-use crate::process::signal::{ANSWER, ExitSignal as Exit, OUTSIDE};
+use crate::process::signal::{ExitSignal as Exit, Sender};
 use crate::process::{Control, Exiting, Process, Signal, exists, order};
 use crate::sys::halt;
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, am};
 pub(in crate::process) use answers::{
-    note_unrecorded_answer, reads_another, records_answers, sends_another,
+    note_unrecorded_answer, records_answers, report_other_read, report_other_send,
 };
 use cursor::{Cursor, ReceiveVerdict};
 use held::Held;
 use identities::Identities;
 pub(crate) use identities::last_port;
 pub(in crate::process) use identities::{last_pid, pid_of_child, pid_of_root};
-pub(crate) use spent::{calls_cost_otherwise, tell_spent};
+pub(crate) use spent::{note_calls_cost_otherwise, tell_spent};
 pub(crate) use timers::{Receiver, receiver_of_timer};
 use tries::Trial;
 pub(crate) use tries::Tries;
@@ -174,7 +174,7 @@ pub(in crate::process) struct ReplayState {
 }
 
 /// A process has been spawned: it follows the recorded process of its parent's spawn.
-pub(in crate::process) fn begins(p: &Process) {
+pub(in crate::process) fn follow_spawned(p: &Process) {
     if let Some(plan) = plan()
         && let Some(index) = plan.index(p.pid())
     {
@@ -183,7 +183,7 @@ pub(in crate::process) fn begins(p: &Process) {
 }
 
 /// The runtime has made a process: it follows the recorded one of its number.
-pub(crate) fn begins_as_root(p: &Process) {
+pub(crate) fn follow_root(p: &Process) {
     let Some(plan) = plan() else { return };
     let Some(index) = plan.root(p.pid()) else {
         return;
@@ -208,9 +208,10 @@ impl Plan {
             trial: None,
             is_at_work: false,
         };
-        follows.works(self);
+        // Counted before it runs: the process that halts the emulator waits until nobody is at work.
+        follows.begin_work(self);
         p.follow(follows);
-        self.begins(index);
+        self.note_begin(index);
     }
 
     fn new(trace: Trace, goes_on: bool, stop: Option<Halt>) -> Plan {
@@ -344,6 +345,8 @@ impl ReplayState {
             }
             return self.held.pop();
         }
+        // What comes next is no message. The messages behind it wait, also those that are here: a link or a collection that
+        // comes late would find other words, or miss the exit signal that it is for.
         if let Some(due) = self.cursor.due_signal(steps) {
             let signal = self.held.take_signal(plan, due)?;
             self.cursor.advance_delivery(steps);
@@ -469,11 +472,9 @@ impl Process {
             return self.deliver_due();
         };
         match signal {
-            Signal::Message {
-                number: OUTSIDE,
-                from,
-                ..
-            } if plan.has_contents() && plan.index(from).is_none() => {
+            Signal::Message { sender, from, .. }
+                if sender.is_outside() && plan.has_contents() && plan.index(from).is_none() =>
+            {
                 follows.held.put_outside(signal);
             }
             signal => follows.held.push(plan, source, signal),
@@ -494,7 +495,10 @@ impl Process {
     /// The source of the message that a signal is or becomes; `None` for a signal that becomes none.
     pub(in crate::process) fn source_of(&self, signal: &Signal) -> Option<Source> {
         match signal {
-            Signal::Message { number: ANSWER, .. } => None,
+            Signal::Message {
+                sender: Sender::Answer,
+                ..
+            } => None,
             Signal::Message {
                 from,
                 sender,
@@ -536,7 +540,8 @@ impl Process {
         let plan = plan().filter(|_| !stop::has_stopped());
         let Some(plan) = plan else { return Ok(()) };
         loop {
-            self.collects_in_turn(false)?;
+            // Before each signal: the recorded collection found none of those that came behind it.
+            self.collect_in_turn(false)?;
             let traps = self.flags.get().trap_exit;
             let now = spent::Now::of(self);
             if order::is_explored() && self.awaits_end() && !self.may_end_here() {
@@ -553,7 +558,7 @@ impl Process {
                 None => return Ok(()),
             }
             // A message does so itself where it is delivered; another signal may be the last before the place.
-            self.stops_behind();
+            self.stop_behind();
         }
     }
 
@@ -637,6 +642,7 @@ impl Process {
             .all_due_messages(follows.steps(plan))
             .any(tells);
         drop(follows);
+        // It may be here already, held for its turn; nothing else would wake the process then.
         if is_due {
             self.wake_if_held_is_due();
         }
@@ -666,6 +672,7 @@ impl Process {
         if step == Step::Exit
             && let Some(reason) = self.exit_reason()
         {
+            // Before the step is made: from then on, a process that links to this one too late asks for the reason.
             let reason = HeapMessage::copy_of(reason);
             plan.ends.lock().insert(self.pid(), reason);
         }
@@ -676,10 +683,10 @@ impl Process {
             .follows()
             .map(|mut follows| follows.cursor.make(plan, step));
         match made {
-            Some(Err(expected)) => self.differs(plan, &expected, &step.to_string()),
+            Some(Err(expected)) => self.report_divergence(plan, &expected, &step.to_string()),
             _ => plan.count_progress(),
         }
-        self.stops_behind();
+        self.stop_behind();
     }
 
     /// A message has got to this place of its queue.
@@ -689,7 +696,7 @@ impl Process {
         {
             plan.count_progress();
         }
-        self.stops_behind_delivery(&source);
+        self.stop_behind_delivery(&source);
     }
 
     /// A message has been taken out of its queue.
@@ -706,11 +713,11 @@ impl Process {
                     Some(came) => plan.trace.step(me, &Recorded::Receive(came)),
                     None => "receive a message that was not recorded".to_owned(),
                 };
-                self.differs(plan, &expected, &came);
+                self.report_divergence(plan, &expected, &came);
             }
             _ => plan.count_progress(),
         }
-        self.stops_behind();
+        self.stop_behind();
     }
 
     /// The message at this place has been dropped, which is no step.
@@ -740,7 +747,7 @@ impl Process {
 
     /// Its step is another one than the recorded one: the process cannot follow.
     #[cold]
-    fn differs(&self, plan: &Plan, expected: &Recorded, came: &str) {
+    fn report_divergence(&self, plan: &Plan, expected: &Recorded, came: &str) {
         let Some(mut follows) = self.follows() else {
             return;
         };

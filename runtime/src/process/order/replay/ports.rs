@@ -6,7 +6,7 @@ use beamline_orders::{Set, Setting, SystemMessage};
 use crate::heap::Message as HeapMessage;
 use crate::process::order::answer::WRITTEN;
 use crate::process::ports::PORTS;
-use crate::process::signal::{ExitSignal as Exit, OUTSIDE};
+use crate::process::signal::ExitSignal as Exit;
 use crate::process::{Peer, Process, Signal};
 use crate::term::{Port, Term, View};
 
@@ -79,10 +79,8 @@ impl Process {
     pub(super) fn prepare_for(&self, signal: &mut Signal) {
         match signal {
             Signal::Message {
-                number: OUTSIDE,
-                message,
-                ..
-            } => {
+                sender, message, ..
+            } if sender.is_outside() => {
                 let port = connection(message.term());
                 if let Some(port) = port.filter(|port| !(PORTS.get().exists)(*port)) {
                     (PORTS.get().opens_again)(self.pid(), port);

@@ -114,7 +114,7 @@ impl ReplayState {
 static CALLS_COST_OTHERWISE: AtomicBool = AtomicBool::new(false);
 
 /// Calls are traced from now on, and not only counted.
-pub(crate) fn calls_cost_otherwise() {
+pub(crate) fn note_calls_cost_otherwise() {
     CALLS_COST_OTHERWISE.store(true, Ordering::Relaxed);
 }
 
@@ -142,7 +142,7 @@ impl Process {
     }
 
     /// It waits for its end: wakes it, if the signal that is to end it has come already.
-    pub(super) fn looks_for_last(&self) {
+    pub(super) fn wake_for_last(&self) {
         let (traps, now) = (self.flags.get().trap_exit, Now::of(self));
         let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
             return;

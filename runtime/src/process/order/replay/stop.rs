@@ -131,7 +131,7 @@ impl Plan {
     }
 
     /// The process that follows this recorded one is there.
-    pub(super) fn begins(&self, process: usize) {
+    pub(super) fn note_begin(&self, process: usize) {
         let begin = [Stop::Begin(process), Stop::Step { process, step: 0 }];
         if self.stops_at(|at| begin.contains(&at)) {
             stop();
@@ -186,9 +186,9 @@ impl Process {
     /// # Errors
     /// The replay stops: it stands still.
     #[inline]
-    pub(in crate::process) fn stops_before_sending(&self) -> Result<(), Control<'static>> {
+    pub(in crate::process) fn stop_before_sending(&self) -> Result<(), Control<'static>> {
         match is_asked() {
-            true => self.stops_before(|from| {
+            true => self.stop_before(|from| {
                 let number = self.number_of_next_sending();
                 Stop::Send { from, number }
             }),
@@ -201,18 +201,18 @@ impl Process {
     /// # Errors
     /// The replay stops: it stands still.
     #[inline]
-    pub(in crate::process) fn stops_before_access(
+    pub(in crate::process) fn stop_before_access(
         &self,
         number: u64,
     ) -> Result<(), Control<'static>> {
         match is_asked() {
-            true => self.stops_before(|of| Stop::Access { of, number }),
+            true => self.stop_before(|of| Stop::Access { of, number }),
             false => Ok(()),
         }
     }
 
     #[cold]
-    fn stops_before(&self, step: impl FnOnce(usize) -> Stop) -> Result<(), Control<'static>> {
+    fn stop_before(&self, step: impl FnOnce(usize) -> Stop) -> Result<(), Control<'static>> {
         if has_stopped() {
             if !self.is_stopped() {
                 return Ok(());
@@ -231,8 +231,8 @@ impl Process {
     }
 
     /// It has made a step, or has got a message: whether the replay stops behind it.
-    pub(super) fn stops_behind(&self) {
-        self.rests_behind_last();
+    pub(super) fn stop_behind(&self) {
+        self.rest_behind_last();
         if !is_asked() || has_stopped() {
             return;
         }
@@ -252,7 +252,7 @@ impl Process {
     }
 
     /// A message has come into its queue.
-    pub(super) fn stops_behind_delivery(&self, source: &Source) {
+    pub(super) fn stop_behind_delivery(&self, source: &Source) {
         if !is_asked() || has_stopped() {
             return;
         }
@@ -267,6 +267,6 @@ impl Process {
             }
         }
         drop(follows);
-        self.stops_behind();
+        self.stop_behind();
     }
 }

@@ -147,15 +147,15 @@ impl Trial {
 impl Process {
     /// What the receive is to look at that it is in: before it takes what it took in the recorded run, or times out as then.
     #[inline]
-    pub(crate) fn tries(&mut self) -> Tries {
+    pub(crate) fn try_others(&mut self) -> Tries {
         match order::tries_others() && !self.is_held() {
-            true => self.tries_others(),
+            true => self.try_next_other(),
             false => Tries::Nothing,
         }
     }
 
     #[cold]
-    fn tries_others(&mut self) -> Tries {
+    fn try_next_other(&mut self) -> Tries {
         let Some(plan) = plan().filter(|_| !super::stop::has_stopped()) else {
             return Tries::Nothing;
         };
@@ -176,7 +176,7 @@ impl Process {
                 follows.trial = Some(Box::new(trial));
             }
             if looks {
-                self.mailbox.examines_no_more();
+                self.mailbox.stop_examining();
                 return Tries::Again;
             }
         }
@@ -194,7 +194,7 @@ impl Process {
         if !self.waits_to_try() {
             return Tries::Nothing;
         }
-        self.mailbox.examines_no_more();
+        self.mailbox.stop_examining();
         others(plan).waiting.lock().insert(self.pid());
         Tries::Later
     }
@@ -229,7 +229,7 @@ impl Process {
     }
 
     /// A receive passes a message over, or takes it: if it was only to try it, where it goes on.
-    pub(crate) fn ends_try(&mut self, takes: bool) -> Option<CodeAddress> {
+    pub(crate) fn end_try(&mut self, takes: bool) -> Option<CodeAddress> {
         let (tried, again) = self.with_trial(|trial| trial.now.take())??;
         let frame = self.mailbox.take_lent();
         put_frame(self, &frame);

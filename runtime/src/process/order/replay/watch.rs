@@ -77,7 +77,7 @@ impl Plan {
         for pid in all {
             let ask = move |p: Option<&mut Process>| {
                 if let Some(p) = p {
-                    p.says_what_it_waits_for(self);
+                    p.tell_what_it_waits_for(self);
                 }
             };
             deliver(pid, Signal::question(pid, ask));
@@ -120,13 +120,15 @@ fn sender_of(message: &Message) -> Option<usize> {
 }
 
 impl Process {
-    fn says_what_it_waits_for(&mut self, plan: &Plan) {
-        let with_access = self.waits_for_access();
+    fn tell_what_it_waits_for(&mut self, plan: &Plan) {
+        let with_access = self.access_waited_for();
         let goes_on_with_access = plan.goes_on && with_access.is_some();
-        let waits = with_access.or_else(|| self.waits_at_end(plan)).or_else(|| {
-            let waits = matches!(self.turn(), ReceiveVerdict::Due | ReceiveVerdict::Wait);
-            waits.then(|| self.waits_for_step(plan)).flatten()
-        });
+        let waits = with_access
+            .or_else(|| self.end_waited_for(plan))
+            .or_else(|| {
+                let waits = matches!(self.turn(), ReceiveVerdict::Due | ReceiveVerdict::Wait);
+                waits.then(|| self.step_waited_for(plan)).flatten()
+            });
         let Some(mut waits) = waits else {
             return;
         };
@@ -140,8 +142,8 @@ impl Process {
         }
     }
 
-    fn waits_for_access(&self) -> Option<Waiting> {
-        let (on, line) = self.says_what_access_it_waits_for()?;
+    fn access_waited_for(&self) -> Option<Waiting> {
+        let (on, line) = self.tell_access_waited_for()?;
         Some(Waiting {
             says_most: true,
             process: self.follows()?.cursor.process,
@@ -151,7 +153,7 @@ impl Process {
         })
     }
 
-    fn waits_at_end(&self, plan: &Plan) -> Option<Waiting> {
+    fn end_waited_for(&self, plan: &Plan) -> Option<Waiting> {
         let follows = self.follows().filter(|_| self.flags.get().terminating)?;
         let process = follows.cursor.process;
         let name = plan.name(process);
@@ -164,7 +166,7 @@ impl Process {
         })
     }
 
-    fn waits_for_step(&self, plan: &Plan) -> Option<Waiting> {
+    fn step_waited_for(&self, plan: &Plan) -> Option<Waiting> {
         let follows = self.follows()?;
         let me = follows.cursor.process;
         let steps = &plan.trace.processes[me].steps;
@@ -198,7 +200,7 @@ impl Process {
         if self.follows()?.cursor.is_over() {
             return None;
         }
-        let with_access = self.waits_for_access();
-        with_access.or_else(|| self.waits_for_step(plan))
+        let with_access = self.access_waited_for();
+        with_access.or_else(|| self.step_waited_for(plan))
     }
 }
