@@ -1,9 +1,7 @@
 //! Records the order of what processes do to each other.
 
 use beamline_formats::profile::Origin;
-use beamline_formats::ring::{
-    Event as RingEvent, Growing, Id, Label, NameId, Near, Shared as Kind, Touch as How,
-};
+use beamline_formats::ring::{Event as RingEvent, Growing, Id, Label, NameId, Near, Touch as How};
 use beamline_orders::Spent;
 
 use super::reports::text_of;
@@ -11,7 +9,7 @@ use super::{OWN, Recorder, ThreadSegment, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
 use crate::process::Process;
-use crate::process::order::access::{Access, Part, Shared, Touch};
+use crate::process::order::access::{Access, Part, Touch};
 use crate::process::order::{
     self, Annotation, OrderEvent, RECORDED, SITED, Sending, Setting, Tried, answer,
 };
@@ -110,21 +108,7 @@ impl Recorder {
     }
 
     fn access(&self, pid: Pid, number: u64, touch: &Touch<'_>) {
-        let name = match touch.shared {
-            Shared::Table(name) | Shared::Name(name) => self.atom(name),
-            Shared::Names
-            | Shared::PersistentTerms
-            | Shared::Atomics
-            | Shared::Counters
-            | Shared::Process
-            | Shared::Nobody
-            | Shared::Timer
-            | Shared::Named
-            | Shared::Trapping
-            | Shared::Alive
-            | Shared::Link
-            | Shared::Files => NameId::NONE,
-        };
+        let name = touch.name.map_or(NameId::NONE, |name| self.atom(name));
         let text = match touch.part {
             Part::All => String::new(),
             Part::Key(key) => text_of(key),
@@ -166,22 +150,7 @@ impl Recorder {
 pub(in crate::trace) fn how_of(number: u64, touch: &Touch<'_>) -> How {
     How {
         number,
-        shared: match touch.shared {
-            Shared::Table(_) => Kind::Table,
-            Shared::Name(_) => Kind::Name,
-            Shared::Names => Kind::Names,
-            Shared::PersistentTerms => Kind::PersistentTerms,
-            Shared::Atomics => Kind::Atomics,
-            Shared::Counters => Kind::Counters,
-            Shared::Process => Kind::Process,
-            Shared::Nobody => Kind::Nobody,
-            Shared::Timer => Kind::Timer,
-            Shared::Named => Kind::Named,
-            Shared::Trapping => Kind::Trapping,
-            Shared::Alive => Kind::Alive,
-            Shared::Link => Kind::Link,
-            Shared::Files => Kind::Files,
-        },
+        shared: touch.shared,
         is_change: touch.access == Access::Write,
         is_of_part: !matches!(touch.part, Part::All),
     }

@@ -22,6 +22,7 @@ pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
         object: TRAPS.of(pid),
         access,
         shared: Shared::Trapping,
+        name: None,
         part: Part::All,
     }
 }

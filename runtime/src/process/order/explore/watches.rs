@@ -114,6 +114,7 @@ pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
         object: ALIVE.of(pid),
         access,
         shared: Shared::Alive,
+        name: None,
         part: Part::All,
     }
 }
@@ -177,6 +178,7 @@ fn link_of(one: Pid, other: Pid) -> Touch<'static> {
         object: LINKS.of((one.min(other), one.max(other))),
         access: Access::Write,
         shared: Shared::Link,
+        name: None,
         part: Part::All,
     }
 }
@@ -187,6 +189,7 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
         object: &NOBODY,
         access: Access::Read,
         shared: Shared::Nobody,
+        name: None,
         part: Part::All,
     }
 }
@@ -248,6 +251,7 @@ pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
             true => Shared::Timer,
             false => Shared::Process,
         },
+        name: None,
         part: Part::All,
     }
 }
