@@ -193,7 +193,7 @@ impl Accesses {
         };
         let part = common.part.and_then(|part| self.part(common.object, part));
         match part {
-            Some(part) => format!("{} {part} of {object}", object.part_name()),
+            Some(part) => format!("{} {part} of {object}", object.shared.part()),
             None => object.to_string(),
         }
     }
@@ -207,64 +207,170 @@ impl Accesses {
     pub fn words(&self, common: Common) -> Option<(&'static str, &str, Option<&str>)> {
         let object = self.objects.get(&common.object)?;
         let part = common.part.and_then(|part| self.part(common.object, part));
-        Some((object.kind(), &object.name, part))
-    }
-}
-
-impl Object {
-    fn kind(&self) -> &'static str {
-        match self.shared {
-            Shared::Table => "ets",
-            Shared::Name => "name",
-            Shared::Names => "names",
-            Shared::PersistentTerms => "persistent_term",
-            Shared::Atomics => "atomics",
-            Shared::Counters => "counters",
-            Shared::Process | Shared::Nobody => "process",
-            Shared::Timer => "timer",
-            Shared::Named => "named",
-            Shared::Trapping => "trap_exit",
-            Shared::Alive => "alive",
-            Shared::Link => "link",
-            Shared::Files => "file",
-        }
-    }
-
-    /// What a part of it is.
-    fn part_name(&self) -> &'static str {
-        match self.shared {
-            Shared::Table | Shared::PersistentTerms => "the key",
-            Shared::Name
-            | Shared::Names
-            | Shared::Process
-            | Shared::Nobody
-            | Shared::Timer
-            | Shared::Named
-            | Shared::Trapping
-            | Shared::Alive
-            | Shared::Link => "the part",
-            Shared::Atomics | Shared::Counters => "place",
-            Shared::Files => "the file",
-        }
+        Some((object.shared.word(), &object.name, part))
     }
 }
 
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.shared {
-            Shared::Table => write!(f, "the table {}", name::atom(&self.name)),
-            Shared::Name => write!(f, "the name {}", name::atom(&self.name)),
-            Shared::Names => f.write_str("the registered names"),
-            Shared::PersistentTerms => f.write_str("persistent_term"),
-            Shared::Atomics => f.write_str("an array of atomics"),
-            Shared::Counters => f.write_str("an array of counters"),
-            Shared::Process | Shared::Nobody => f.write_str("the end of a process"),
-            Shared::Timer => f.write_str("a timer"),
-            Shared::Named => f.write_str("the name of a process"),
-            Shared::Trapping => f.write_str("whether a process traps exits"),
-            Shared::Alive => f.write_str("whether a process is alive"),
-            Shared::Link => f.write_str("the link of two processes"),
-            Shared::Files => f.write_str("the file system"),
+        f.write_str(self.shared.text())?;
+        match self.shared.is_named() {
+            true => write!(f, " {}", name::atom(&self.name)),
+            false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(object: u64, is_change: bool, part: Option<u64>) -> To {
+        To {
+            object,
+            is_change,
+            part,
+        }
+    }
+
+    /// What is accessed, and its name; its text, what a part of it is, and its kind.
+    const OBJECTS: [(Shared, &str, &str, &str, &str); 14] = [
+        (
+            Shared::Table,
+            "a table",
+            "the table 'a table'",
+            "the key",
+            "ets",
+        ),
+        (Shared::Name, "me", "the name me", "the part", "name"),
+        (
+            Shared::Names,
+            "",
+            "the registered names",
+            "the part",
+            "names",
+        ),
+        (
+            Shared::PersistentTerms,
+            "",
+            "persistent_term",
+            "the key",
+            "persistent_term",
+        ),
+        (
+            Shared::Atomics,
+            "",
+            "an array of atomics",
+            "place",
+            "atomics",
+        ),
+        (
+            Shared::Counters,
+            "",
+            "an array of counters",
+            "place",
+            "counters",
+        ),
+        (
+            Shared::Process,
+            "",
+            "the end of a process",
+            "the part",
+            "process",
+        ),
+        (
+            Shared::Nobody,
+            "",
+            "the end of a process",
+            "the part",
+            "process",
+        ),
+        (Shared::Timer, "", "a timer", "the part", "timer"),
+        (
+            Shared::Named,
+            "",
+            "the name of a process",
+            "the part",
+            "named",
+        ),
+        (
+            Shared::Trapping,
+            "",
+            "whether a process traps exits",
+            "the part",
+            "trap_exit",
+        ),
+        (
+            Shared::Alive,
+            "",
+            "whether a process is alive",
+            "the part",
+            "alive",
+        ),
+        (
+            Shared::Link,
+            "",
+            "the link of two processes",
+            "the part",
+            "link",
+        ),
+        (Shared::Files, "", "the file system", "the file", "file"),
+    ];
+
+    #[test]
+    fn what_is_accessed_has_a_text_and_a_kind() {
+        for (shared, name, text, part, kind) in OBJECTS {
+            let mut accesses = Accesses::default();
+            let name = name.to_owned();
+            let object = Object { shared, name };
+            accesses.name(7, object.clone(), Some((3, "k")));
+            let [all, one, unnamed] =
+                [None, Some(3), Some(4)].map(|part| Common { object: 7, part });
+            assert_eq!(accesses.text(all), text);
+            assert_eq!(accesses.text(one), format!("{part} k of {text}"));
+            assert_eq!(accesses.text(unnamed), text);
+            let words = (kind, &*object.name, Some("k"));
+            assert_eq!(accesses.words(one), Some(words));
+        }
+        let unknown = Common {
+            object: 1,
+            part: None,
+        };
+        assert_eq!(Accesses::default().text(unknown), "what they share");
+        assert_eq!(Accesses::default().words(unknown), None);
+    }
+
+    #[test]
+    fn an_access_is_to_several_objects_from_one_place() {
+        let site = |line| Site {
+            function: "m:f/0".into(),
+            line,
+            is_of_application: true,
+        };
+        let mut accesses = Accesses::default();
+        accesses.insert(1, (2, 0), Some(site(5)), to(7, false, Some(3)));
+        accesses.insert(1, (2, 0), Some(site(6)), to(8, true, None));
+        accesses.insert(1, (4, 1), None, to(7, true, None));
+        let access = |number| Access { of: 1, number };
+        let common = |object| Common { object, part: None };
+        for (number, line, is_change) in [
+            (1, None, [false, false]),
+            (2, Some(5), [false, true]),
+            (3, None, [false, false]),
+            (4, None, [true, false]),
+        ] {
+            let found = accesses.site(access(number)).map(|site| site.line);
+            assert_eq!(found, line, "{number}");
+            let changes = [7, 8].map(|object| accesses.is_change(access(number), common(object)));
+            assert_eq!(changes, is_change, "{number}");
+        }
+        assert_eq!(accesses.to(access(2)).len(), 2);
+        accesses.forget_step(1, 0);
+        let steps = accesses.of(1).iter().map(|made| made.steps);
+        assert_eq!(steps.collect::<Vec<_>>(), [0, 0]);
+        let mut moved = accesses.moved(|place| (place == 1).then_some(0));
+        assert_eq!((moved.of(0).len(), moved.of(1).len()), (2, 0));
+        moved.hide(0);
+        assert_eq!(moved.to(Access { of: 0, number: 2 }), []);
     }
 }

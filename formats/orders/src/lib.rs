@@ -12,8 +12,8 @@
 //! This crate does no I/O but to read recordings. The machine makes and steers runs, and this crate judges them.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `accesses` `check` `kinds` `literal` `reference` `request` `signals` `text` ◀ `parse` `races` `read` `sites` `value` ◀
-//! `explore` `json` `stop`
+//! `accesses` `check` `kinds` `literal` `reference` `request` `signals` ◀ `step` ◀
+//! `parse` `races` `read` `sites` `text` `value` ◀ `explore` `json` `stop`
 
 mod accesses;
 mod check;
@@ -28,13 +28,13 @@ mod reference;
 mod request;
 mod signals;
 mod sites;
+mod step;
 mod stop;
 mod text;
 mod value;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -50,6 +50,7 @@ pub use read::UNFOLLOWED;
 pub use request::{Halt, Request};
 pub use signals::SignalAt;
 pub use sites::{At, Site, Sites};
+pub use step::{Class, Step};
 pub use stop::Stop;
 pub use value::Value;
 
@@ -105,68 +106,6 @@ pub enum Origin {
     },
 }
 
-/// A step of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
-    /// It made the process at this place.
-    Spawn(usize),
-    /// It sent a message: its sending of this number, from 1.
-    Send(u32),
-    /// A message got into its queue.
-    Deliver(Message),
-    /// It took a message out of its queue.
-    Receive(Message),
-    /// An exit signal of the process at this place came to it, with the reason `normal`, and it did not trap exits.
-    Lost(usize),
-    /// It heard of its link to the process at this place.
-    Heard(Heard, usize),
-    /// It was collected, as another process had asked for it.
-    Collect {
-        /// The reductions it had made.
-        reductions: u64,
-        /// All of its heap was swept.
-        major: bool,
-    },
-    /// A receive timed out.
-    Timeout,
-    /// It called a function that was not there, of this module.
-    Miss(String),
-    /// It made the code of a module the current one.
-    Load {
-        /// The module.
-        module: String,
-        /// How often calls had missed the module by then.
-        misses: u64,
-    },
-    /// A native function gave it what no other run need give.
-    Answer {
-        /// The function, such as `erlang:monotonic_time/0`.
-        function: Arc<str>,
-        /// What it gave.
-        value: Value,
-    },
-    /// What a message is that no process has sent, and that comes from outside.
-    Content {
-        /// Which of those messages, from 1.
-        number: u32,
-        /// The message.
-        value: Value,
-    },
-    /// One of its accesses to what processes share comes after one of another process.
-    After {
-        /// Which of its accesses, from 1.
-        access: u64,
-        /// The other one.
-        other: Access,
-    },
-    /// It has made this number of accesses.
-    Accesses(u64),
-    /// What it has spent by its end.
-    Spent(Spent),
-    /// It ended: by this exit signal, where it is known that one ended it.
-    Exit(Option<Signal>),
-}
-
 /// An exit signal that ends a process, or becomes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
@@ -186,14 +125,6 @@ impl Signal {
                 ..call
             }),
         })
-    }
-}
-
-impl Step {
-    /// Whether it is the end of its process.
-    #[must_use]
-    pub fn is_exit(&self) -> bool {
-        matches!(self, Step::Exit(_))
     }
 }
 
@@ -480,29 +411,8 @@ impl Message {
 
 /// The steps, with the places that processes have got; without those that need a process that has none.
 fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> {
-    let steps = steps.into_iter().filter_map(|step| {
-        Some(match step {
-            Step::Spawn(child) => Step::Spawn(place(child)?),
-            Step::Deliver(message) => Step::Deliver(message.moved(&place)?),
-            Step::Receive(message) => Step::Receive(message.moved(&place)?),
-            Step::After { access, other } => Step::After {
-                access,
-                other: Access {
-                    of: place(other.of)?,
-                    ..other
-                },
-            },
-            Step::Exit(by) => Step::Exit(by.and_then(|by| by.moved(&place))),
-            Step::Lost(of) => Step::Lost(place(of)?),
-            Step::Heard(what, of) => Step::Heard(what, place(of)?),
-            Step::Spent(spent) => Step::Spent(Spent {
-                of: spent.of.and_then(&place),
-                ..spent
-            }),
-            step => step,
-        })
-    });
-    steps.collect()
+    let steps = steps.into_iter();
+    steps.filter_map(|step| step.moved(&place)).collect()
 }
 
 #[cfg(test)]

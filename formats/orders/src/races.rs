@@ -76,7 +76,7 @@ pub struct Messages {
     pub timeout: u32,
     /// What could have been taken instead.
     pub other: Message,
-    /// The same `receive` of the code took it later; `None` where the places in the code are not known.
+    /// One `receive` of the code took both, this one later; `None` where the places in the code are not known.
     pub is_same_receive: Option<bool>,
     /// The receive has a clause for the other one; `None` where it has not tried.
     pub has_clause: Option<bool>,

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Origin, Trace};
+use rustc_hash::FxHashMap;
+
+use super::{Origin, Process, Trace};
 
 /// A process's reference: the number of its root's pid, and which child of each the next one is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,3 +120,125 @@ impl FromStr for Reference {
 
 /// No text may name a longer chain of spawns: each of its processes takes memory.
 const PATH_MAX: u32 = 1 << 17;
+
+/// The processes of a trace that is read, by their references.
+#[derive(Default)]
+pub(super) struct Places {
+    places: FxHashMap<Reference, usize>,
+    pub(super) processes: Vec<Process>,
+}
+
+impl Places {
+    /// The place of a process; its parents get one, too, before it.
+    pub(super) fn place(&mut self, reference: &Reference) -> usize {
+        let mut missing = Vec::new();
+        let mut next = Some(reference.clone());
+        while let Some(reference) = next.take().filter(|r| !self.places.contains_key(r)) {
+            next = reference.parent().map(|(parent, _)| parent);
+            missing.push(reference);
+        }
+        for reference in missing.into_iter().rev() {
+            let origin = match reference.parent() {
+                None => Origin::Root(reference.root),
+                Some((parent, number)) => Origin::Child {
+                    of: self.places[&parent],
+                    number,
+                },
+            };
+            self.processes.push(Process {
+                origin,
+                pid: None,
+                known_as: None,
+                steps: Vec::new(),
+            });
+            self.places.insert(reference, self.processes.len() - 1);
+        }
+        self.places[reference]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_read_as_they_are_written() {
+        for (text, written) in [
+            ("0", "p0"),
+            ("0.4.7", "p0.4.7"),
+            ("17.1.1.1.1.1.1.1", "p17.1.1.1.1.1.1.1"),
+            ("17.1.1.1.1.1.1.1.1", "p17.1^8"),
+            ("0.1^7.2", "p0.1.1.1.1.1.1.1.2"),
+            ("0.1^4.1^4.2", "p0.1^8.2"),
+            ("0.1^131072", "p0.1^131072"),
+        ] {
+            let reference: Reference = text.parse().expect(text);
+            assert_eq!(reference.to_string(), written);
+            assert_eq!(written[1..].parse(), Ok(reference));
+        }
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused() {
+        for text in [
+            "",
+            "p0",
+            "0.",
+            ".1",
+            "0.0",
+            "0.a",
+            "0.1^0",
+            "0.1^",
+            "0^2",
+            "-1",
+            "0.1^131073",
+            "0.1^131072.2",
+            "0.4294967296",
+        ] {
+            assert_eq!(text.parse::<Reference>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_parent_is_one_child_above() {
+        let parent = |text: &str| {
+            let reference: Reference = text.parse().expect(text);
+            let parent = reference.parent();
+            parent.map(|(parent, number)| (parent.to_string(), number))
+        };
+        for (text, expected) in [
+            ("0", None),
+            ("0.4", Some(("p0", 4))),
+            ("0.4.7", Some(("p0.4", 7))),
+            ("0.1^9", Some(("p0.1^8", 1))),
+        ] {
+            let expected = expected.map(|(parent, number)| (parent.to_owned(), number));
+            assert_eq!(parent(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn parents_get_places_before_their_children() {
+        let mut places = Places::default();
+        for (text, place, origins) in [
+            ("0.4.7", 2, 3),
+            ("0", 0, 3),
+            ("0.4", 1, 3),
+            ("0.5", 3, 4),
+            ("2", 4, 5),
+        ] {
+            assert_eq!(places.place(&text.parse().expect(text)), place, "{text}");
+            assert_eq!(places.processes.len(), origins, "{text}");
+        }
+        let origins = places.processes.iter().map(|process| process.origin);
+        let child = |of, number| Origin::Child { of, number };
+        let expected = [
+            Origin::Root(0),
+            child(0, 4),
+            child(1, 7),
+            child(0, 5),
+            Origin::Root(2),
+        ];
+        assert!(origins.eq(expected));
+    }
+}

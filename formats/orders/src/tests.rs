@@ -1,6 +1,7 @@
 //! Traces as text, as JSON, and what is refused.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use beamline_formats::ring::{
     Anchor, Clock, Description, Event, Growing, Id, Label, Recording, Ring, RingOptions, Segment,

@@ -34,7 +34,8 @@ impl Table {
         Touch {
             object: self.object(),
             access,
-            shared: Shared::Table(state.name),
+            shared: Shared::Table,
+            name: Some(state.name),
             part,
         }
     }
@@ -136,7 +137,7 @@ impl Table {
         let own = self.touch(&state, Access::Write, Part::All);
         let other = other.zip(name).map(|(object, name)| Touch {
             object,
-            shared: Shared::Table(name),
+            name: Some(name),
             ..own
         });
         let both: Vec<Touch<'_>> = other.into_iter().chain([own]).collect();

@@ -72,7 +72,8 @@ fn touch_of(object: &Object, name: Atom, access: Access) -> Touch<'_> {
     Touch {
         object,
         access,
-        shared: Shared::Table(name),
+        shared: Shared::Table,
+        name: Some(name),
         part: Part::All,
     }
 }

@@ -102,6 +102,7 @@ pub(super) fn whether_named(pid: Pid) -> Touch<'static> {
         object: NAMED.of(pid),
         access: Access::Write,
         shared: Shared::Named,
+        name: None,
         part: Part::All,
     }
 }
@@ -111,7 +112,8 @@ fn of_name(name: Atom) -> Touch<'static> {
     Touch {
         object: OBJECTS.of(name),
         access: Access::Write,
-        shared: Shared::Name(name),
+        shared: Shared::Name,
+        name: Some(name),
         part: Part::All,
     }
 }
@@ -130,6 +132,7 @@ fn of_names(part: Part<'static>) -> Touch<'static> {
         object: &ALL,
         access: Access::Write,
         shared: Shared::Names,
+        name: None,
         part,
     }
 }

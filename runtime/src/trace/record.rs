@@ -43,10 +43,10 @@ use crate::sys::chance::ticks::{self, Ticks};
 use crate::sys::chance::{self, clock};
 use crate::sys::stderr::complain;
 use crate::term::{Atom, Pid, Term, am};
+pub(crate) use order::time_passes;
 pub(super) use order::{
     accessed, how_of, is_in_application, ordered, ordered_again, part_of, sited,
 };
-pub(crate) use order::{event_of, time_passes};
 pub(super) use reports::{Passed, Passes};
 use spent::SpentWanted;
 

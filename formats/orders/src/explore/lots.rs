@@ -64,7 +64,7 @@ pub struct Touch {
 /// One that can go on, and what its next step touches.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'t> {
-    /// Who.
+    /// The process.
     pub who: Who,
     /// What its step touches.
     pub touches: &'t [Touch],

@@ -166,7 +166,7 @@ impl Explorer {
         self.orders
     }
 
-    /// What of the runs could not be reordered.
+    /// The parts of the runs that could not be reordered.
     pub fn beyond(&self) -> impl Iterator<Item = &'static str> {
         let late = self.could_time_out.then_some(LATE);
         late.into_iter()

@@ -152,7 +152,7 @@ pub struct Answer {
     pub processes: Vec<(u64, String)>,
     /// The process that made the call, or does what the command asks for.
     pub main: u64,
-    /// Who sent to whom, each sender's sendings in their order.
+    /// The sender and the receiver of each message, each sender's sendings in their order.
     pub sent: Vec<(u64, u64)>,
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
@@ -172,13 +172,13 @@ pub struct Answer {
     pub traps: Vec<Traps<u64>>,
     /// Processes that stand for timers.
     pub timers: Vec<u64>,
-    /// Who ended otherwise than normally, and why.
+    /// Processes that did not end normally, with their reasons.
     pub exits: Vec<(u64, String)>,
     /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<(u64, String)>,
     /// What the call returned, or what the whole program has printed, as a string.
     pub result: Option<String>,
-    /// What of the run cannot be reordered.
+    /// The parts of the run that cannot be reordered.
     pub beyond: Vec<String>,
     /// How many steps were drawn by lot.
     pub drawn: u64,
@@ -231,7 +231,7 @@ pub struct Watch<P> {
 /// A message through an alias that was given up: where it had not come by then, it is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThroughAlias {
-    /// Who sent it.
+    /// Its sender.
     pub from: u64,
     /// Which of the sendings of that process.
     pub number: u32,
@@ -382,13 +382,13 @@ pub struct Run {
     pub(super) traps: Vec<Traps<usize>>,
     /// Where processes were that exit signals have ended.
     pub(super) ended_at: FxHashMap<usize, EndedAt>,
-    /// Who ended otherwise than normally, and why.
+    /// Processes that did not end normally, with their reasons.
     pub exits: Vec<(usize, String)>,
     /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<Waiting>,
     /// Processes that stand for timers.
     pub(super) timers: FxHashSet<usize>,
-    /// What of it cannot be reordered.
+    /// The parts of it that cannot be reordered.
     pub beyond: Vec<String>,
     /// What its accesses are to.
     pub accesses: Accesses,
@@ -504,7 +504,7 @@ fn found<T, U, C: FromIterator<U>>(all: &[T], of: impl Fn(&T) -> Option<U>) -> C
 }
 
 impl Answer {
-    /// What of the trace cannot be reordered: messages whose causes are not among the steps.
+    /// The parts of the trace that cannot be reordered: messages whose causes are not among the steps.
     fn beyond_of(&self, trace: &Trace) -> Vec<String> {
         let mut steps = trace.processes.iter().flat_map(|process| &process.steps);
         let is_notice = |step: &Step| matches!(step, Step::Receive(Message::SystemMessage(told)) if told.of.is_none() && !told.gone);

@@ -37,7 +37,7 @@ impl Known {
         }
     }
 
-    /// This knowledge, as the clock of somebody else who has learned it.
+    /// The clock of another process that has learned this knowledge.
     pub(super) fn clock(&self) -> Clock {
         let mut clock = Clock::default();
         join(&mut clock, self);

@@ -42,30 +42,6 @@ pub(in super::super) fn with_accesses(mut trace: Trace, accesses: &Accesses) -> 
     trace
 }
 
-impl Step {
-    /// Its process makes it itself, and it is the same in each run of the process that gets the same.
-    pub(in super::super) fn is_own(&self) -> bool {
-        match self {
-            Step::Spawn(_)
-            | Step::Send(_)
-            | Step::Receive(_)
-            | Step::Timeout
-            | Step::Miss(_)
-            | Step::Load { .. }
-            | Step::Exit(_) => true,
-            Step::Deliver(_)
-            | Step::Answer { .. }
-            | Step::Content { .. }
-            | Step::After { .. }
-            | Step::Accesses(_)
-            | Step::Lost(_)
-            | Step::Heard(..)
-            | Step::Collect { .. }
-            | Step::Spent(_) => false,
-        }
-    }
-}
-
 /// Races of accesses, where it is not known what they are to: pairs of which the trace says that one comes after the
 /// other, and of which nothing else says so.
 pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {

@@ -232,6 +232,7 @@ pub(super) fn take(
         object: &ALL[one.object],
         access: one.access,
         shared: Shared::Files,
+        name: None,
         part: match are_parts_recorded() {
             true => Part::Key(heap.string(&String::from_utf8_lossy(&one.path))),
             false => Part::All,

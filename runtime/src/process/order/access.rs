@@ -26,6 +26,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use beamline_formats::ring::Shared;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -40,36 +41,6 @@ use crate::term::{Atom, Pid, Term};
 pub(crate) enum Access {
     Read,
     Write,
-}
-
-/// What an object stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shared {
-    /// A table of this name, or that is to have it.
-    Table(Atom),
-    /// A registered name.
-    Name(Atom),
-    /// All registered names.
-    Names,
-    PersistentTerms,
-    Atomics,
-    Counters,
-    /// Whether a process has ended, in a run of an exploration.
-    Process,
-    /// A process that was looked for, and that nobody is.
-    Nobody,
-    /// Whether a timer has gone off.
-    Timer,
-    /// Whether a process has a name.
-    Named,
-    /// Whether a process traps exits, in a run of an exploration.
-    Trapping,
-    /// Whether a process is alive, for those that ask.
-    Alive,
-    /// The link of two processes, in a run of an exploration.
-    Link,
-    /// Files: their names, or the contents of some.
-    Files,
 }
 
 /// What of an object is accessed. Accesses to different keys do not see each other.
@@ -87,6 +58,8 @@ pub(crate) struct Touch<'a> {
     pub(crate) object: &'a Object,
     pub(crate) access: Access,
     pub(crate) shared: Shared,
+    /// The name of the table, or the registered name.
+    pub(crate) name: Option<Atom>,
     pub(crate) part: Part<'a>,
 }
 
@@ -256,6 +229,7 @@ impl OrderedLock {
             object: &self.object,
             access,
             shared,
+            name: None,
             part,
         })?;
         Ok(Some(turn))

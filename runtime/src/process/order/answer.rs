@@ -565,8 +565,11 @@ impl Process {
         let Some(bytes) = (WRITTEN.get().write)(answer) else {
             return;
         };
-        let length = bytes.len();
-        probes().ordered(self.pid(), OrderEvent::AnswerTerm { native, length });
+        let told = OrderEvent::AnswerTerm {
+            function: native,
+            bytes: bytes.len(),
+        };
+        probes().ordered(self.pid(), told);
         self.tell_bytes(&bytes);
     }
 
@@ -576,8 +579,8 @@ impl Process {
             && let Some(bytes) = (WRITTEN.get().write)(message)
         {
             self.own_order().record_rest(self.pid());
-            let length = bytes.len();
-            probes().ordered(self.pid(), OrderEvent::Content { length });
+            let told = OrderEvent::Content { bytes: bytes.len() };
+            probes().ordered(self.pid(), told);
             self.tell_bytes(&bytes);
         }
     }

@@ -13,7 +13,7 @@ use beamline_formats::ring::SignalKind;
 
 use super::replay::{self, stop};
 use super::{
-    Annotation, Source, Step, explore, is_active, is_explored, is_followed, is_sited, turns,
+    OrderEvent, Source, Step, explore, is_active, is_explored, is_followed, is_sited, turns,
 };
 use crate::heap::Message;
 use crate::process::outgoing::{is_for_process, receiver_name, receiver_pid};
@@ -367,7 +367,7 @@ impl Process {
     /// It is about to trap exits, or to cease to.
     pub(crate) fn note_trap_exit(&self, traps: bool) {
         if traps != self.flags.get().trap_exit && self.record_site() {
-            self.record_annotation(Annotation::Traps(traps));
+            self.record_annotation(OrderEvent::Traps(traps));
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! - `mode`: whether the order of a run is recorded, followed or explored;
 //! - [`director`]: what the machine asks before it does what others may see, and tells of what it did;
+//! - `event`: the table of what is recorded;
 //! - [`access`]: accesses to what processes share, which come one after another;
 //! - [`answer`]: what native functions answer from outside of the program;
 //! - [`identity`]: references and unique integers that are the same in every run;
@@ -20,6 +21,7 @@
 pub(crate) mod access;
 pub(crate) mod answer;
 pub(crate) mod director;
+mod event;
 pub(crate) mod explore;
 pub(in crate::process) mod identity;
 mod mode;
@@ -35,6 +37,7 @@ use beamline_formats::ring::{Growing, SignalKind};
 use beamline_orders::{Heard, Spent};
 use parking_lot::Mutex;
 
+pub(crate) use event::{NameIds, OrderEvent};
 pub(crate) use mode::begin_recording;
 use mode::{
     begin_following, delivers_at_once, is_active, is_explored, is_followed, is_only_recorded,
@@ -130,90 +133,6 @@ impl Source {
             _ => Source::Sent(Sending { from, number }),
         }
     }
-}
-
-/// A step of a process, as the recorder gets it, in the order of its steps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum OrderEvent {
-    Spawn(Pid),
-    /// Sendings since the last step.
-    Sent(u32),
-    Delivery(Sending),
-    /// The message at this place of its queue is taken.
-    Receive(usize),
-    /// The message is delivered behind all others, and taken.
-    Take(Sending),
-    /// One sending, and then the same.
-    SendTake(Sending),
-    /// A message that no process has sent is delivered.
-    Notice {
-        of: Option<Pid>,
-        is_gone: bool,
-        is_exit: bool,
-        monitor: Option<u32>,
-    },
-    /// The message of a timer is delivered.
-    Timer(Setting),
-    /// What is delivered next gets to this place.
-    Ahead(usize),
-    Timeout,
-    Miss(Atom),
-    Load {
-        module: Atom,
-        misses: u64,
-    },
-    /// A native function gives it an integer that is greater by `difference` than the last one.
-    Answer {
-        native: &'static answer::Native,
-        difference: u64,
-    },
-    /// A native function gives it a term, whose `length` bytes follow.
-    AnswerTerm {
-        native: &'static answer::Native,
-        length: usize,
-    },
-    /// What is delivered next comes from outside: a term, whose `length` bytes follow.
-    Content {
-        length: usize,
-    },
-    /// Bytes of a term.
-    Bytes([u64; 4]),
-    /// An access to what processes share comes after this one. `since`: how many accesses since the last one that was
-    /// recorded.
-    After {
-        of: Pid,
-        number: u64,
-        since: u64,
-    },
-    /// Accesses since the last one that was recorded.
-    Accesses(u64),
-    /// An exit signal of this process, with the reason `normal`, is lost.
-    Lost(Pid),
-    /// It hears of its link to this process.
-    Heard(Heard, Pid),
-    /// It is collected, as another process asks for it.
-    Collect {
-        reductions: u64,
-        major: bool,
-    },
-    /// The signal that ends it is of this process.
-    EndedBy(Pid),
-    /// What is no step, and told with the places of steps.
-    Annotation(Annotation),
-    /// What it has spent by its end, which comes next.
-    Spent(Spent),
-    Exit,
-}
-
-/// What is recorded with the places of steps, and is no step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Annotation {
-    /// It sends such a signal to this process.
-    Signal(SignalKind, Pid),
-    /// It begins to trap exits, or ceases to.
-    Traps(bool),
-    /// Records whether its next receive would take this message.
-    Tried(Tried, bool),
 }
 
 /// A message that a receive has tried.
@@ -524,7 +443,7 @@ impl Process {
     /// Records a signal other than a message that it sends, if sites are recorded.
     fn record_signal(&self, kind: SignalKind, to: Pid) {
         if to != self.pid() && self.record_site() {
-            self.record_annotation(Annotation::Signal(kind, to));
+            self.record_annotation(OrderEvent::Signal(kind, to));
         }
     }
 
@@ -538,11 +457,15 @@ impl Process {
     /// Records whether its next receive would take this message.
     pub(in crate::process) fn record_trial(&self, message: Tried, takes: bool) {
         self.own_order().record_rest(self.pid());
-        self.record_annotation(Annotation::Tried(message, takes));
+        self.record_annotation(match message {
+            Tried::Sent(sending) => OrderEvent::Tried(sending, takes),
+            Tried::SystemMessage(number) => OrderEvent::TriedNotice(number, takes),
+        });
     }
 
-    fn record_annotation(&self, aside: Annotation) {
-        probes().ordered(self.pid(), OrderEvent::Annotation(aside));
+    fn record_annotation(&self, annotation: OrderEvent) {
+        debug_assert!(annotation.is_annotation(), "{annotation:?}");
+        probes().ordered(self.pid(), annotation);
     }
 
     /// It makes a step of its own, other than sending.

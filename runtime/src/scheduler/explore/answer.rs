@@ -8,14 +8,15 @@ use beamline_orders::{
 use super::printed;
 use crate::hash::HashMap;
 use crate::loader::module::{Mfa, function_at};
+use crate::process::order::answer::Native;
 use crate::process::order::explore::{each_resting, with_resting};
-use crate::process::order::{OrderEvent, explore, replay};
+use crate::process::order::{NameIds, explore, replay};
 use crate::process::registry::{Named, name_of};
 use crate::process::{Process, init_pid};
 use crate::scheduler::turns;
 use crate::sys::chance::outside;
 use crate::term::{Atom, Pid};
-use crate::trace::record::{event_of, id_of};
+use crate::trace::record::id_of;
 
 /// What the run was.
 pub(super) fn of(end: End) -> Answer {
@@ -40,7 +41,7 @@ pub(super) fn of(end: End) -> Answer {
     let end = how_it_ended(end, astray, lacks_accesses);
     let mut names = Names::default();
     let records = kept.told.iter().filter_map(|(pid, told)| {
-        let (kind, words) = names.event(*told).to_words()?;
+        let (kind, words) = told.record(&mut names).to_words()?;
         Some((word(*pid), kind, words))
     });
     let records = records.collect();
@@ -266,16 +267,17 @@ struct Names {
     numbers: HashMap<Atom, NameId>,
 }
 
-impl Names {
-    fn event(&mut self, told: OrderEvent) -> beamline_formats::ring::Event<'static> {
-        let name = |atom| {
-            let all = &mut self.all;
-            *self.numbers.entry(atom).or_insert_with(|| {
-                all.push(atom.name().to_owned());
-                NameId(all.len() as u32)
-            })
-        };
-        // Answers are not told.
-        event_of(told, name, |_| NameId::NONE)
+impl NameIds for Names {
+    fn atom(&mut self, atom: Atom) -> NameId {
+        let all = &mut self.all;
+        *self.numbers.entry(atom).or_insert_with(|| {
+            all.push(atom.name().to_owned());
+            NameId(all.len() as u32)
+        })
+    }
+
+    /// Answers are not told.
+    fn function(&mut self, _: &'static Native) -> NameId {
+        NameId::NONE
     }
 }

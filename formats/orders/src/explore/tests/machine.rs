@@ -140,7 +140,7 @@ pub(super) struct Machine<'p> {
     /// What each access came after, as the definition says.
     saw: Vec<Vec<Vec<Access>>>,
     has_ended: Vec<bool>,
-    /// Who monitors each process.
+    /// The processes that monitor each process.
     monitors: Vec<Vec<usize>>,
     watches: Vec<Watch<usize>>,
     /// How many messages have told each process of others.

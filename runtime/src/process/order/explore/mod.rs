@@ -316,8 +316,8 @@ fn keep(pid: Pid, told: OrderEvent) {
             | OrderEvent::Heard(..)
             | OrderEvent::Collect { .. }
             | OrderEvent::EndedBy(_)
-            | OrderEvent::Annotation(_)
             | OrderEvent::Spent(_) => return,
+            told if told.is_annotation() => return,
             _ => {}
         }
         kept.told.push((pid, told));

@@ -20,6 +20,7 @@ pub(super) fn whether_trapping(pid: Pid, access: Access) -> Touch<'static> {
         object: RUN.objects.traps.of(pid),
         access,
         shared: Shared::Trapping,
+        name: None,
         part: Part::All,
     }
 }

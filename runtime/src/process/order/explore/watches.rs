@@ -107,6 +107,7 @@ pub(super) fn whether_alive(pid: Pid, access: Access) -> Touch<'static> {
         object: RUN.objects.alive.of(pid),
         access,
         shared: Shared::Alive,
+        name: None,
         part: Part::All,
     }
 }
@@ -170,6 +171,7 @@ fn link_of(one: Pid, other: Pid) -> Touch<'static> {
         object: RUN.objects.links.of((one.min(other), one.max(other))),
         access: Access::Write,
         shared: Shared::Link,
+        name: None,
         part: Part::All,
     }
 }
@@ -180,6 +182,7 @@ pub(in crate::process) fn end_of_nobody() -> Touch<'static> {
         object: &RUN.objects.nobody,
         access: Access::Read,
         shared: Shared::Nobody,
+        name: None,
         part: Part::All,
     }
 }
@@ -241,6 +244,7 @@ pub(super) fn end_of(pid: Pid, access: Access) -> Touch<'static> {
             true => Shared::Timer,
             false => Shared::Process,
         },
+        name: None,
         part: Part::All,
     }
 }

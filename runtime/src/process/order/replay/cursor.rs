@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use beamline_formats::name;
-use beamline_orders::{Message, Step as Recorded, Trace};
+use beamline_orders::{Class, Message, Step as Recorded, Trace};
 
 use super::Plan;
 use crate::process::order::{Source, Step};
@@ -266,28 +266,12 @@ fn is_module(recorded: &str, module: Atom) -> bool {
 }
 
 fn is_delivery(step: &Recorded) -> bool {
-    matches!(
-        step,
-        Recorded::Deliver(_) | Recorded::Lost(_) | Recorded::Heard(..) | Recorded::Collect { .. }
-    )
+    step.class() == Class::Comes
 }
 
+/// Is it a step of this cursor? Accesses have a cursor of their own (`access.rs`).
 fn is_own(step: &Recorded) -> bool {
-    let is_told_of = matches!(
-        step,
-        Recorded::Deliver(_)
-            | Recorded::Lost(_)
-            | Recorded::Heard(..)
-            | Recorded::Collect { .. }
-            | Recorded::Content { .. }
-            | Recorded::Spent(_)
-    );
-    !is_told_of && !is_access(step)
-}
-
-/// Is it an access? Accesses have a cursor of their own (`access.rs`).
-pub(super) fn is_access(step: &Recorded) -> bool {
-    matches!(step, Recorded::After { .. } | Recorded::Accesses(_))
+    matches!(step.class(), Class::Own | Class::Answer)
 }
 
 fn next_own(steps: &[Recorded], from: usize) -> usize {
