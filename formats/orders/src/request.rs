@@ -70,3 +70,27 @@ pub(super) fn claim(file: &Path) -> Result<bool, String> {
 impl Variable for Request {
     const VARIABLE: &'static str = "BEAMLINE_REPLAY";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_claim_is_won() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let request = Request {
+            file: folder.path().join("trace"),
+            claim: folder.path().join("claim"),
+            goes_on: false,
+            stop: None,
+        };
+        assert_eq!(request.claim(), Ok(true));
+        assert_eq!(request.claim(), Ok(false));
+        let error = request.trace().expect_err("there is no trace");
+        let name = request.file.display().to_string();
+        assert!(error.starts_with(&format!("{name}: ")), "{error}");
+        let claim = request.file.join("claim");
+        let request = Request { claim, ..request };
+        assert!(request.claim().is_err_and(|error| !error.contains('\n')));
+    }
+}

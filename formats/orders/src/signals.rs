@@ -182,3 +182,96 @@ impl OwnSteps {
         self.places.get(own).copied().unwrap_or(self.length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::parsed;
+
+    /// Signals of `p0` to `p0.1`.
+    fn sent(kinds: &[SignalKind]) -> SentSignals {
+        let mut sent = SentSignals::default();
+        for kind in kinds {
+            let signal = SentSignal {
+                kind: *kind,
+                to: 1,
+                steps: 1,
+                is_of_end: false,
+                site: None,
+            };
+            sent.insert(0, signal);
+        }
+        sent
+    }
+
+    #[test]
+    fn exit_signals_come_in_the_order_in_which_they_were_sent() {
+        use SignalKind::{Exit, Kill, Monitor, Normal};
+        let sent = sent(&[Monitor, Exit, Normal, Kill]);
+        for (steps, message, end, left) in [
+            (
+                "deliver(t0.1:7, p0, exit), lost(p0), spent(1, 2, signal, p0), exit",
+                Some((7, 1)),
+                Some(3),
+                vec![],
+            ),
+            ("lost(p0), deliver(t0.1:7, p0)", None, None, vec![2, 3]),
+            (
+                "lost(p0), deliver(t0.1:7, p0, exit)",
+                Some((7, 2)),
+                None,
+                vec![3],
+            ),
+            ("deliver(t0.1:7, p0, exit, gone)", None, None, vec![1, 2, 3]),
+            ("spent(1, 2, signal), exit", None, None, vec![1, 2, 3]),
+            ("lost(p0.1), timeout", None, None, vec![1, 2, 3]),
+        ] {
+            let trace = parsed(&format!("{{p0, [spawn(p0.1)]}}\n{{p0.1, [{steps}]}}"));
+            let arrived = Arrived::of(&trace, &sent);
+            let signal = |at| SignalAt { of: 0, at };
+            let messages = message.map(|(number, at)| ((1, number), signal(at)));
+            assert_eq!(arrived.messages, messages.into_iter().collect(), "{steps}");
+            let ends = end.map(|at| (1, signal(at)));
+            assert_eq!(arrived.ends, ends.into_iter().collect(), "{steps}");
+            let behind = arrived.left.get(&1).into_iter().flatten();
+            let behind: Vec<usize> = behind.map(|signal| signal.at).collect();
+            assert_eq!(behind, left, "{steps}");
+        }
+    }
+
+    #[test]
+    fn what_a_process_did_between_two_own_steps_has_a_first_and_a_last_place() {
+        let steps = "spawn(p0.1), deliver(t0:1), receive(t0:1), timeout, spent(1, 2), exit";
+        let trace = parsed(&format!("{{p0, [{steps}]}}\n{{p0.1, []}}"));
+        let own = OwnSteps::of_process(&trace.processes[0]);
+        for (count, first, last) in [
+            (0, 0, 0),
+            (1, 1, 2),
+            (2, 3, 3),
+            (3, 4, 5),
+            (4, 6, 6),
+            (5, 6, 6),
+        ] {
+            let places = (own.first_behind(count), own.last_behind(count));
+            assert_eq!(places, (first, last), "{count}");
+        }
+    }
+
+    #[test]
+    fn signals_have_the_new_places_of_processes() {
+        let mut sent = sent(&[SignalKind::Link, SignalKind::Kill]);
+        sent.insert_traps(1, 3, true);
+        let swapped = sent.clone().moved(|place| Some(1 - place));
+        let kinds =
+            |signals: &[SentSignal]| signals.iter().map(|signal| signal.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(swapped.of(1)), [SignalKind::Link, SignalKind::Kill]);
+        assert!(swapped.of(1).iter().all(|signal| signal.to == 0));
+        assert_eq!(
+            (swapped.of(0), swapped.traps(0)),
+            (&[][..], &[(3, true)][..])
+        );
+        let without_receiver = sent.moved(|place| (place == 0).then_some(0));
+        assert_eq!(without_receiver.of(0), []);
+        assert_eq!(without_receiver.traps(1), []);
+    }
+}

@@ -172,3 +172,38 @@ api! {
         fail(port, if error == 0 { am::normal.term() } else { posix(error) }, false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_gets_binaries_or_a_list_of_bytes() {
+        let shared = |from, to| Part::Shared(Counted::of(b"wxyz"), from, to);
+        for (is_binary, parts, header, expected) in [
+            (false, vec![], "", "[]"),
+            (true, vec![], "", "[]"),
+            (
+                false,
+                vec![Part::Bytes(b"ab"), shared(1, 3)],
+                "",
+                "[97,98,120,121]",
+            ),
+            (true, vec![Part::Bytes(b"ab")], "", "<<97,98>>"),
+            (true, vec![shared(0, 2)], "", "<<119,120>>"),
+            (
+                true,
+                vec![Part::Bytes(b"ab"), Part::Bytes(b"c"), shared(3, 4)],
+                "",
+                "[<<97,98>>,<<99>>|<<122>>]",
+            ),
+            (true, vec![Part::Bytes(b"ab")], "h", "[104|<<97,98>>]"),
+            (false, vec![Part::Bytes(b"ab")], "h", "[104,97,98]"),
+        ] {
+            let heap = Heap::detached();
+            let data = joined(&heap, is_binary, parts);
+            let data = heap.byte_list_with_tail(header.as_bytes(), data);
+            assert_eq!(data.display().to_string(), expected);
+        }
+    }
+}

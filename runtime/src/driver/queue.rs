@@ -188,3 +188,130 @@ api! {
         size
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(texts: &[&str]) -> Vec<Part> {
+        let part = |text: &&str| Part {
+            holder: Counted::of(text.as_bytes()),
+            from: 0,
+            to: text.len(),
+        };
+        texts.iter().map(part).collect()
+    }
+
+    /// What a driver sees of a queue.
+    fn shown(queue: &mut Queue) -> Vec<String> {
+        let shown = queue.show();
+        assert_eq!(shown.iov.len(), shown.binaries.len());
+        let text = |iov: &Iov| {
+            // SAFETY: DB1: the queue holds the bytes.
+            let bytes = unsafe { bytes_at(iov.iov_base.cast(), iov.iov_len) };
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        shown.iov.iter().map(text).collect()
+    }
+
+    #[derive(Debug)]
+    enum Change {
+        Back(&'static [&'static str]),
+        Front(&'static [&'static str]),
+        Drop(usize, Option<usize>),
+    }
+
+    #[test]
+    fn bytes_leave_in_the_order_of_the_queue() {
+        use Change::{Back, Drop, Front};
+        for (changes, expected) in [
+            (vec![Back(&["ab", "", "cd"])], vec!["ab", "cd"]),
+            (vec![Back(&["c"]), Front(&["a", "b"])], vec!["a", "b", "c"]),
+            (vec![Front(&["c"]), Front(&["a", "b"])], vec!["a", "b", "c"]),
+            (vec![Back(&["ab", "cd"]), Drop(1, Some(3))], vec!["b", "cd"]),
+            (vec![Back(&["ab", "cd"]), Drop(2, Some(2))], vec!["cd"]),
+            (vec![Back(&["ab", "cd"]), Drop(3, Some(1))], vec!["d"]),
+            (vec![Back(&["ab", "cd"]), Drop(4, Some(0))], vec![]),
+            (vec![Back(&["ab"]), Drop(3, None)], vec!["ab"]),
+            (
+                vec![
+                    Back(&["ab"]),
+                    Drop(1, Some(1)),
+                    Front(&["x"]),
+                    Drop(0, Some(2)),
+                ],
+                vec!["x", "b"],
+            ),
+        ] {
+            let mut queue = Queue::default();
+            for change in &changes {
+                match *change {
+                    Back(texts) => queue.add(parts(texts), false),
+                    Front(texts) => queue.add(parts(texts), true),
+                    Drop(count, left) => assert_eq!(queue.drop_first(count), left, "{changes:?}"),
+                }
+            }
+            assert_eq!(shown(&mut queue), expected, "{changes:?}");
+            let size: usize = expected.iter().map(|text| text.len()).sum();
+            assert_eq!(queue.size(), size, "{changes:?}");
+            queue.clear();
+            assert_eq!((queue.size(), shown(&mut queue)), (0, vec![]));
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_binary_is_within_it() {
+        let binary = Counted::of(b"abc");
+        for (from, size, expected) in [
+            (0, 3, Some("abc")),
+            (1, 2, Some("bc")),
+            (3, 0, Some("")),
+            (2, 2, None),
+            (4, 0, None),
+            (1, usize::MAX, None),
+        ] {
+            // SAFETY: NF1: a binary that has a count.
+            let parts = unsafe { share(binary.as_ptr(), from, size) };
+            let part = parts.as_ref().map(|parts| &parts[0]);
+            let bytes = part.map(|part| part.holder.bytes(part.from, part.to));
+            assert_eq!(bytes, expected.map(str::as_bytes), "{from}, {size}");
+        }
+        // SAFETY: NF1: no binary.
+        assert!(unsafe { share(ptr::null_mut(), 0, 0) }.is_none());
+    }
+
+    #[test]
+    fn what_is_behind_the_first_bytes_of_a_vector_is_shared_or_copied() {
+        let binary = Counted::of(b"xxab");
+        let held = binary.bytes(2, 4);
+        let mut iov = [b"cd".as_slice(), b"", held].map(|bytes| Iov {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        });
+        let mut binaries = [ptr::null_mut(), ptr::null_mut(), binary.as_ptr()];
+        let vector = IoVec {
+            count: 3,
+            size: 4,
+            iov: iov.as_mut_ptr(),
+            binaries: binaries.as_mut_ptr(),
+        };
+        for (skip, expected) in [
+            (0, vec!["cd", "ab"]),
+            (1, vec!["d", "ab"]),
+            (2, vec!["ab"]),
+            (3, vec!["b"]),
+            (4, vec![]),
+            (9, vec![]),
+        ] {
+            // SAFETY: NF1: a vector, whose bytes are held.
+            let parts = unsafe { share_vector(&raw const vector, skip) }.expect("parts");
+            let is_shared = parts
+                .last()
+                .map(|part| part.holder.as_ptr() == binary.as_ptr());
+            assert_eq!(is_shared, (!expected.is_empty()).then_some(true), "{skip}");
+            let mut queue = Queue::default();
+            queue.add(parts, false);
+            assert_eq!(shown(&mut queue), expected, "{skip}");
+        }
+    }
+}

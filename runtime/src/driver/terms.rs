@@ -263,3 +263,91 @@ api! {
         send_from(of(port).as_deref(), to, data, count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::am;
+
+    /// The text of the term that is described, and how many bytes it has.
+    fn built(description: &[TermData]) -> Option<(String, usize)> {
+        let heap = Heap::detached();
+        // SAFETY: NF1: the pointers in it are those of what is alive.
+        let (term, bytes) = unsafe { build(&heap, description) }?;
+        Some((term.display().to_string(), bytes))
+    }
+
+    /// A word that points to something.
+    fn at<T>(it: &T) -> TermData {
+        std::ptr::from_ref(it) as TermData
+    }
+
+    #[test]
+    fn a_description_is_a_term() {
+        let ok = am::ok.term().raw().0;
+        let bytes = b"abc";
+        let (float, low, high) = (1.5f64, -7i64, u64::MAX);
+        let (text, float, low, high) = (at(bytes), at(&float), at(&low), at(&high));
+        let external = b"\x83h\x02a\x01a\x02";
+        let binary = Counted::of(b"xabcx");
+        let held = binary.as_ptr() as TermData;
+        for (description, expected, bytes) in [
+            (vec![1], "[]", 0),
+            (vec![2, ok], "ok", 0),
+            (vec![3, (-5i64).cast_unsigned()], "-5", 0),
+            (vec![13, u64::MAX], "18446744073709551615", 0),
+            (vec![15, low], "-7", 0),
+            (vec![16, high], "18446744073709551615", 0),
+            (vec![11, float], "1.5", 0),
+            (vec![6, text, 3], "[97,98,99]", 3),
+            (vec![6, 0, 0], "[]", 0),
+            (vec![14, text, 3], "<<97,98,99>>", 3),
+            (vec![5, held, 3, 1], "<<97,98,99>>", 3),
+            (vec![12, at(external), 7], "{1,2}", 7),
+            (vec![3, 1, 2, ok, 7, 2], "{1,ok}", 0),
+            (vec![7, 0], "{}", 0),
+            (vec![3, 1, 3, 2, 1, 8, 3], "[1,2]", 0),
+            (vec![3, 1, 3, 2, 8, 2], "[1|2]", 0),
+            (vec![1, 8, 1], "[]", 0),
+            (vec![2, ok, 9, text, 2], "[97,98|ok]", 2),
+            (vec![2, ok, 3, 1, 17, 1], "#{ok => 1}", 0),
+            (vec![17, 0], "#{}", 0),
+        ] {
+            let expected = Some((expected.to_owned(), bytes));
+            assert_eq!(built(&description), expected, "{description:?}");
+        }
+    }
+
+    #[test]
+    fn what_describes_no_term_is_refused() {
+        let ok = am::ok.term().raw().0;
+        let binary = Counted::of(b"abc");
+        let held = binary.as_ptr() as TermData;
+        let (nan, other_version) = (f64::NAN, b"\x82");
+        for description in [
+            vec![],
+            vec![0],
+            vec![18],
+            vec![1, 1],
+            vec![2],
+            vec![2, Term::small(1).raw().0],
+            vec![4, ok],
+            vec![10, ok],
+            vec![5, 0, 0, 0],
+            vec![5, held, 3, 1],
+            vec![5, held, u64::MAX, 1],
+            vec![6, 0, 1],
+            vec![7, 1],
+            vec![1, 7, u64::MAX],
+            vec![8, 0],
+            vec![1, 8, 2],
+            vec![9, 0, 0],
+            vec![11, at(&nan)],
+            vec![12, at(other_version), 1],
+            vec![2, ok, 17, 1],
+            vec![2, ok, 1, 2, ok, 1, 17, 2],
+        ] {
+            assert_eq!(built(&description), None, "{description:?}");
+        }
+    }
+}

@@ -175,3 +175,6 @@ pub(crate) fn is_fully_bound(term: Term<'_>) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests;
