@@ -170,8 +170,8 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame<'_>> {
     let mut slots = Vec::new();
     let mut at: *const u64 = p.stop.get();
     while at < p.hend().cast_const() {
-        // SAFETY: H1: a word of the stack; TF1 of `trace::frame`.
-        let (word, traced) = unsafe { (RawTerm(*at), trace::frame_words(at)) };
+        // SAFETY: H1: a word of the stack; TF1 of `trace::calls::frame`.
+        let (word, traced) = unsafe { (RawTerm(*at), trace::calls::frame::words_at(at)) };
         at = at.wrapping_add(traced.max(1));
         if traced > 0 {
             continue;

@@ -61,7 +61,7 @@ impl Slice {
         Slice {
             floats: [const { MaybeUninit::uninit() }; FLOAT_REGISTERS],
             outcome: Outcome::Yield,
-            counts: trace::count::offset(),
+            counts: trace::costs::count::offset(),
             compile,
             running: crash::running(),
             thread: own_thread(),
@@ -219,7 +219,7 @@ unsafe fn go_on(p: &mut Process, mut next: Next, slice: &mut Slice) -> u64 {
         // SAFETY: by contract.
         let mut word = unsafe { *pc.code() };
         if word as u16 == Op::Breakpoint as u16 {
-            match trace::breakpoint::hit(p, pc) {
+            match trace::calls::hit(p, pc) {
                 Ok(original) => word = original,
                 Err(exiting) => return slice.leave(Outcome::Exit(exiting)),
             }
@@ -346,7 +346,7 @@ macro_rules! bif_calls {
                 let word = word_at(pc);
                 let i = read::$op::at(pc, word);
                 let is_traced = i.export().is_bif_traced.load(Ordering::Relaxed);
-                let step = if is_traced && !trace::breakpoint::counts(p, i.export().address()) {
+                let step = if is_traced && !trace::calls::counts(p, i.export().address()) {
                     let arm = |r: &mut Regs<'_>, i: read::$op| bifs::$arm::<false>(r, i);
                     run_arm(p, pc, word, slice, arm)
                 } else {

@@ -156,7 +156,7 @@ impl<'p> Regs<'p> {
     /// As [`Regs::pause`], to do this instruction again: a function that begins with it is not called again.
     #[inline(always)]
     pub(super) fn pause_again(&mut self, outcome: Outcome, live: usize) -> Go {
-        trace::breakpoint::call_again(self.p, self.pc);
+        trace::calls::call_again(self.p, self.pc);
         self.pause(outcome, live)
     }
 

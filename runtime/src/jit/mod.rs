@@ -85,7 +85,7 @@ pub(crate) fn start_thread() {
 
 /// Runs `p` until its time is used up, it waits or it exits.
 pub(crate) fn run(p: &mut Process) -> Outcome {
-    trace::breakpoint::scheduled_in(p);
+    trace::calls::scheduled_in(p);
     let mut slice = Slice::new(compile::compile);
     // SAFETY: P3: it goes on where it has stopped; J1.
     unsafe {

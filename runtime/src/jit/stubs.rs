@@ -17,7 +17,7 @@ use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
 use crate::process::Process;
 use crate::process::offset::{FCALLS, HTOP, PC, STOP};
 use crate::sys::code_memory::CodeMemory;
-use crate::trace::frame::layout;
+use crate::trace::calls::frame::layout;
 
 pub(super) type Assembler = VecAssembler<X64Relocation>;
 

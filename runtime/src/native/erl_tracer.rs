@@ -4,9 +4,8 @@
 use crate::bif::{BifResult, badarg, bifs};
 use crate::process::Process;
 use crate::term::{Term, View, am};
-use crate::trace::tracer::{
-    EventOptions, Question, Timestamp, Tracer, TracerId, Verdict, trace_message,
-};
+use crate::trace::trace_message;
+use crate::trace::tracer::{EventOptions, Question, Timestamp, TracerId, Verdict};
 
 bifs! {
     all unrecorded;
