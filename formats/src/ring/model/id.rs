@@ -56,7 +56,7 @@ const VALUE: u64 = (1 << 60) - 1;
 
 impl Id {
     #[inline(always)]
-    pub(super) fn word(self) -> u64 {
+    pub(in crate::ring) fn word(self) -> u64 {
         match self {
             Id::None => 0,
             Id::Process(value) => 1 << 60 | value & VALUE,
@@ -66,7 +66,7 @@ impl Id {
         }
     }
 
-    pub(super) fn from_word(word: u64) -> Id {
+    pub(in crate::ring) fn from_word(word: u64) -> Id {
         let value = word & VALUE;
         match word >> 60 {
             1 => Id::Process(value),
@@ -135,11 +135,11 @@ impl Label {
     }
 
     #[inline(always)]
-    pub(super) fn word(self) -> u64 {
+    pub(in crate::ring) fn word(self) -> u64 {
         u64::from(self.from) << 32 | u64::from(self.number)
     }
 
-    pub(super) fn from_word(word: u64) -> Label {
+    pub(in crate::ring) fn from_word(word: u64) -> Label {
         Label {
             from: (word >> 32) as u32,
             number: (word & 0xffff_ffff) as u32,
@@ -187,18 +187,18 @@ impl Near {
 pub struct Again(u32);
 
 impl Again {
-    pub(super) const ONCE: Again = Again(1);
+    pub(in crate::ring) const ONCE: Again = Again(1);
     /// No record holds more.
-    pub(super) const MOST: Again = Again(256);
+    pub(in crate::ring) const MOST: Again = Again(256);
 
     /// One more; nothing behind the most.
     #[inline]
-    pub(super) fn more(self) -> Option<Again> {
+    pub(in crate::ring) fn more(self) -> Option<Again> {
         (self != Again::MOST).then_some(Again(self.0 + 1))
     }
 
     #[inline]
-    pub(super) fn word(self) -> u64 {
+    pub(in crate::ring) fn word(self) -> u64 {
         u64::from(!self.0) << 32 | u64::from(self.0)
     }
 

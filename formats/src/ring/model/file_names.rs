@@ -26,7 +26,7 @@ pub fn numbered(file: &Path, number: u32) -> PathBuf {
 }
 
 /// The number of a file beside `file`, if it has one: of a ring that is apart, or of any other.
-pub(super) fn number_of(file: &Path, path: &Path, is_apart: bool) -> Option<u32> {
+pub(in crate::ring) fn number_of(file: &Path, path: &Path, is_apart: bool) -> Option<u32> {
     let (stem, name) = (file.file_stem()?, path.file_name()?);
     if !name.as_encoded_bytes().starts_with(stem.as_encoded_bytes()) {
         return None;

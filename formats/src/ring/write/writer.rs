@@ -14,39 +14,18 @@ use std::time::Duration;
 use beamline_settings::chance;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::Error;
-use super::description::Description;
-use super::event::{Event, Kind, Parts};
-use super::id::{Again, Id, NameId};
-use super::layout::{
+use super::map::Map;
+use super::prefault::Prefault;
+use crate::ring::model::description::Description;
+use crate::ring::model::error::Error;
+use crate::ring::model::event::{Event, Kind, Parts};
+use crate::ring::model::id::{Again, Id, NameId};
+use crate::ring::model::layout::{
     BLOCK_HEAD, BLOCK_SLOTS, BLOCK_WORDS, Check, PAGE, PAGE_WORDS, Place, SLOT_WORDS, VERSION,
     WhenFull, block, first_word, grows, header, kind, pages, row, segment, words_of,
 };
-use super::map::Map;
-use super::names::{Name, cut, encode};
-use super::prefault::Prefault;
-
-/// A time, by the clock that stamps records and by the monotonic clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Anchor {
-    /// Ticks of the clock that stamps records.
-    pub ticks: u64,
-    /// Monotonic nanoseconds.
-    pub ns: u64,
-}
-
-/// The clock that stamps records.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    /// Ticks come from the processor's counter; otherwise they are nanoseconds.
-    pub counter: bool,
-    /// Nanoseconds in 2^32 ticks.
-    pub ns_per_4g: u64,
-    /// Reads both clocks.
-    pub anchor: fn() -> Anchor,
-    /// Nanoseconds since 1970 when the recording was begun.
-    pub unix_ns: u64,
-}
+use crate::ring::model::names::{Name, cut, encode};
+use crate::ring::model::time::{Anchor, Clock};
 
 /// The settings of a ring file.
 #[derive(Clone, Debug)]
@@ -102,7 +81,7 @@ impl Ring {
     }
 
     /// As [`Ring::create`], in a file that this process has locked.
-    pub(super) fn within(
+    pub(in crate::ring) fn within(
         file: File,
         path: &Path,
         options: &RingOptions,
@@ -379,7 +358,10 @@ impl Plan {
         let anchor = (options.clock.anchor)();
         let mut words = vec![0; header::CHECK + 1];
         let mut set = |at: usize, word: u64| words[at] = word;
-        set(header::MAGIC, u64::from_le_bytes(super::layout::MAGIC));
+        set(
+            header::MAGIC,
+            u64::from_le_bytes(crate::ring::model::layout::MAGIC),
+        );
         set(header::VERSION, u64::from(VERSION));
         set(header::LENGTH, self.length);
         set(header::WHEN_FULL, options.when_full.word());
@@ -721,7 +703,7 @@ const PREFIX_SLOTS: usize = 3;
 const TEXT_MAX: usize = 2048;
 
 const _: () = {
-    let longest = super::event::FIELDS_MAX + 1 + TEXT_MAX / 8;
+    let longest = crate::ring::model::event::FIELDS_MAX + 1 + TEXT_MAX / 8;
     assert!(PREFIX_SLOTS + longest.div_ceil(SLOT_WORDS) < BLOCK_SLOTS);
     assert!(BLOCK_WORDS == PAGE_WORDS);
 };

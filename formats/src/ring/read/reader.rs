@@ -12,19 +12,19 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::Error;
-use super::description::Description;
-use super::dump::Kept;
-use super::event::{Event, FIELDS_MAX, KINDS, Kind};
-use super::id::Id;
-use super::layout::{
+use super::frames::{Frames, Run};
+use crate::ring::model::description::Description;
+use crate::ring::model::error::Error;
+use crate::ring::model::event::{Event, FIELDS_MAX, KINDS, Kind};
+use crate::ring::model::frame;
+use crate::ring::model::id::Id;
+use crate::ring::model::kept::Kept;
+use crate::ring::model::layout::{
     BLOCK_HEAD, BLOCK_WORDS, Check, Header, MAGIC, PAGE, Place, SLOT_WORDS, TABLE_MAX, WhenFull,
     block, block_is_whole, header, kind, read_places, row, segment, words_of,
 };
-use super::names::Names;
-use super::stream::{self, Frames, Run};
-use super::time::Timebase;
-use super::writer::Anchor;
+use crate::ring::model::names::Names;
+use crate::ring::model::time::{Anchor, Timebase};
 
 pub use merged::Merged;
 
@@ -186,11 +186,11 @@ impl Recording {
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
         let file = File::open(path).and_then(|file| file.read_exact_at(&mut start, 0));
-        file.is_ok() && (start == MAGIC || start == stream::MAGIC)
+        file.is_ok() && (start == MAGIC || start == frame::MAGIC)
     }
 
     /// The mark of a ring file, if it is one.
-    pub(super) fn token_of(path: &Path) -> Option<u64> {
+    pub(in crate::ring) fn token_of(path: &Path) -> Option<u64> {
         let file = File::open(path).ok()?;
         let header = Header::read(&read_at(&file, 0, PAGE as u64).ok()?).ok()?;
         Some(header.word(header::TOKEN))
@@ -202,8 +202,8 @@ impl Recording {
     /// See [`Error`]: no recording, a damaged one, one of a newer version.
     pub fn open(path: &Path) -> Result<Recording, Error> {
         let file = File::open(path)?;
-        let mut start = [0; stream::MAGIC.len()];
-        if file.read_exact_at(&mut start, 0).is_ok() && start == stream::MAGIC {
+        let mut start = [0; frame::MAGIC.len()];
+        if file.read_exact_at(&mut start, 0).is_ok() && start == frame::MAGIC {
             return Recording::of_stream(file)?.joined(path);
         }
         match file.metadata()?.len() {

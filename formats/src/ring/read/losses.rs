@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Error;
-use super::dump::{Kept, Why};
 use super::reader::{Counts, Recording};
 use crate::name::time;
+use crate::ring::model::error::Error;
+use crate::ring::model::kept::{Kept, Why};
 
 /// The number of records of one kind that are not in the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -9,13 +9,15 @@ use beamline_settings::counter::Counter;
 use beamline_settings::variable::Variable;
 use serde::{Deserialize, Serialize};
 
-use super::event::Group;
-use super::file_names::{number_of, numbered, part_of};
-use super::layout::WhenFull;
 use super::trigger::Trigger;
 use super::writer::{Ring, RingOptions, lock};
-use super::{Error, Host, Recording};
 use crate::profile::{Libraries, Pattern, Span};
+use crate::ring::model::description::Host;
+use crate::ring::model::error::Error;
+use crate::ring::model::event::Group;
+use crate::ring::model::file_names::{number_of, numbered, part_of};
+use crate::ring::model::layout::WhenFull;
+use crate::ring::read::reader::Recording;
 
 /// Which system events are recorded: from these limits on; 0 is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

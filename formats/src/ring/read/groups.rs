@@ -1,8 +1,8 @@
 //! Which groups of events a recording has, and how to get those that it lacks.
 
-use super::description::Sampling;
-use super::event::Group;
 use super::reader::Recording;
+use crate::ring::model::description::Sampling;
+use crate::ring::model::event::Group;
 
 impl Recording {
     /// Whether events of this group were asked for.

@@ -1,20 +1,40 @@
 //! Converts ticks of a recording's clock to nanoseconds.
 
-use super::writer::Anchor;
+/// A time, by the clock that stamps records and by the monotonic clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// Ticks of the clock that stamps records.
+    pub ticks: u64,
+    /// Monotonic nanoseconds.
+    pub ns: u64,
+}
+
+/// The clock that stamps records.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Ticks come from the processor's counter; otherwise they are nanoseconds.
+    pub counter: bool,
+    /// Nanoseconds in 2^32 ticks.
+    pub ns_per_4g: u64,
+    /// Reads both clocks.
+    pub anchor: fn() -> Anchor,
+    /// Nanoseconds since 1970 when the recording was begun.
+    pub unix_ns: u64,
+}
 
 /// A shorter span of time does not tell the clock's speed exactly enough.
 const EXACT_NS: u64 = 10_000_000;
 
 /// How ticks of a recording become nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timebase {
+pub(in crate::ring) struct Timebase {
     start: Anchor,
     ns_per_4g: u64,
 }
 
 impl Timebase {
     /// From the header and from the last times that were written, if any.
-    pub(super) fn new(start: Anchor, ns_per_4g: u64, last: Option<Anchor>) -> Timebase {
+    pub(in crate::ring) fn new(start: Anchor, ns_per_4g: u64, last: Option<Anchor>) -> Timebase {
         let nominal = ns_per_4g.max(1);
         let measured = last.and_then(|last| {
             let ns = last.ns.checked_sub(start.ns).filter(|ns| *ns >= EXACT_NS)?;
@@ -30,7 +50,7 @@ impl Timebase {
     }
 
     /// Nanoseconds since the recording was begun.
-    pub(super) fn ns(&self, ticks: u64) -> u64 {
+    pub(in crate::ring) fn ns(&self, ticks: u64) -> u64 {
         self.span(ticks.saturating_sub(self.start.ticks))
     }
 

@@ -1,6 +1,8 @@
 //! How much a recording holds, told when it ends.
 
-use super::{Error, Losses, Recording};
+use super::losses::Losses;
+use super::reader::Recording;
+use crate::ring::model::error::Error;
 
 /// How much a recording holds and lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]

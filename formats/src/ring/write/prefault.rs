@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use super::layout::{PAGE, Place};
 use super::map::Map;
+use crate::ring::model::layout::{PAGE, Place};
 
 /// Memory is made this many blocks ahead of a writer.
 const LEAD: u64 = (4 << 20) / PAGE as u64;
@@ -19,14 +19,14 @@ const LEAD: u64 = (4 << 20) / PAGE as u64;
 const STRIDE: u64 = (1 << 20) / PAGE as u64;
 
 /// The thread that makes memory. Dropping this value ends the thread, which then lets go of the file.
-pub(super) struct Prefault {
+pub(in crate::ring) struct Prefault {
     asks: Option<Sender<Range<usize>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Prefault {
     /// Starts the thread.
-    pub(super) fn of(map: &Arc<Map>) -> Prefault {
+    pub(in crate::ring) fn of(map: &Arc<Map>) -> Prefault {
         let (asks, asked) = channel();
         let map = map.clone();
         let thread = std::thread::Builder::new().name("ring_pages".into());
@@ -39,7 +39,7 @@ impl Prefault {
 
     /// Asks for memory when a writer begins block `next` of a segment. `asked` says how many of the first blocks were
     /// asked for before; the result says how many are now.
-    pub(super) fn ask(&self, place: &Place, asked: u64, next: u64) -> u64 {
+    pub(in crate::ring) fn ask(&self, place: &Place, asked: u64, next: u64) -> u64 {
         if asked >= place.blocks || asked > next + LEAD {
             return asked;
         }

@@ -1,55 +1,19 @@
 //! Streams: recordings of any length, which take the contents out of a ring file while it is written, and compress
 //! them.
 //!
-//! A stream is a row of frames, each compressed for itself: the ring's own header, names, and blocks as they were
-//! written, then its counters. [`Drain`] writes a stream, and [`Frames`] finds what is in it. See `docs/FORMAT.md`.
+//! [`Drain`] writes the frames that `model/frame.rs` describes, and `read/frames.rs` finds what is in them.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::Error;
-use super::layout::{
-    BLOCK_WORDS, Check, Header, PAGE, Place, TABLE_MAX, VERSION, block, block_is_whole,
-    check_version, header, read_places, row, segment, whole_words, words_of,
+use crate::ring::model::error::Error;
+use crate::ring::model::frame::{FRAME_BLOCKS, FRAME_MAX, MAGIC, Part, read_at};
+use crate::ring::model::layout::{
+    Check, Header, PAGE, Place, VERSION, block, block_is_whole, header, read_places, row, segment,
+    whole_words, words_of,
 };
-
-/// First bytes of a stream.
-pub(super) const MAGIC: [u8; 8] = *b"BLSTRM\r\n";
-
-/// Bytes of a frame's head.
-pub(super) const HEAD: usize = 48;
-
-/// The most bytes a frame holds, decompressed.
-const FRAME_MAX: usize = 1 << 20;
-
-/// Blocks of a frame, at most.
-const FRAME_BLOCKS: u64 = (FRAME_MAX / PAGE) as u64;
-
-/// Bytes of the ring's first parts together, at most: header, segment table, description.
-pub(super) const FIRST_MAX: usize = 64 << 20;
-
-/// The contents of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// The ring file up to its names.
-    First = 1,
-    /// More names.
-    Names = 2,
-    /// Blocks of one segment.
-    Blocks = 3,
-    /// The ring's header as it was at the end, and the first page of every segment.
-    Last = 4,
-}
-
-impl Part {
-    pub(super) fn of(number: u64) -> Option<Part> {
-        [Part::First, Part::Names, Part::Blocks, Part::Last]
-            .into_iter()
-            .find(|part| *part as u64 == number)
-    }
-}
 
 /// How often is looked at most whether the newest block of a segment is whole.
 const TRIES: usize = 1000;
@@ -58,13 +22,13 @@ const TRIES: usize = 1000;
 const LEVEL: i32 = 1;
 
 /// Makes frames, in memory that it keeps.
-pub(super) struct Packer {
+pub(in crate::ring) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
     packed: Vec<u8>,
 }
 
 impl Packer {
-    pub(super) fn new() -> io::Result<Packer> {
+    pub(in crate::ring) fn new() -> io::Result<Packer> {
         Ok(Packer {
             compressor: zstd::bulk::Compressor::new(LEVEL)?,
             packed: Vec::new(),
@@ -72,7 +36,7 @@ impl Packer {
     }
 
     /// Appends a frame: the part it is, of which segment, from where on, and what it holds.
-    pub(super) fn put_frame(
+    pub(in crate::ring) fn put_frame(
         &mut self,
         head: [u64; 3],
         bytes: &[u8],
@@ -133,12 +97,6 @@ pub struct Drain {
     /// Nothing is taken after a gap; and there has been one.
     keeps_whole: bool,
     is_cut: bool,
-}
-
-fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    let mut buffer = vec![0; bytes as usize];
-    file.read_exact_at(&mut buffer, at)?;
-    Ok(buffer)
 }
 
 impl Drain {
@@ -212,7 +170,7 @@ impl Drain {
     }
 
     /// Writes the last frame, with other words in the header.
-    pub(super) fn end(
+    pub(in crate::ring) fn end(
         mut self,
         words: impl IntoIterator<Item = (usize, u64)>,
     ) -> Result<(), Error> {
@@ -325,13 +283,13 @@ impl Drain {
     }
 
     /// Has something been overwritten that was to be taken next, after [`Drain::take_since`]?
-    pub(super) fn is_cut(&self) -> bool {
+    pub(in crate::ring) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
     /// Takes what was written since this monotonic time, but for blocks that are not ready: all of it is read before
     /// any of it is written, since it is being overwritten. From then on nothing is taken after a gap.
-    pub(super) fn take_since(&mut self, since_ns: u64) -> Result<(), Error> {
+    pub(in crate::ring) fn take_since(&mut self, since_ns: u64) -> Result<(), Error> {
         self.keeps_whole = true;
         let mut taken = Vec::new();
         for index in 0..self.places.len() {
@@ -392,7 +350,7 @@ impl Drain {
 
     /// Takes all there is, with the newest blocks as far as they are filled. A record of an earlier block may grow
     /// meanwhile, and what its process does then is in the newest block: that one is read first.
-    pub(super) fn take_rest(&mut self) -> Result<(), Error> {
+    pub(in crate::ring) fn take_rest(&mut self) -> Result<(), Error> {
         for index in 0..self.places.len() {
             let newest = self.newest(index)?;
             let end = match &newest {
@@ -424,208 +382,5 @@ impl Drain {
             }
         }
         Ok(None)
-    }
-}
-
-/// Blocks of a segment that follow each other in a stream.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    /// The sequence of the first.
-    pub(super) first: u64,
-    /// How many.
-    pub(super) blocks: u64,
-    pub(super) found: Found,
-}
-
-/// Where the blocks of a run are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// In the frame that begins at this byte of the stream, with a payload of this length.
-    Frame { at: u64, packed: u64 },
-    /// In the ring beside the stream, from this byte on.
-    Ring { at: u64 },
-}
-
-/// The contents of a stream.
-#[derive(Debug)]
-pub(super) struct Frames {
-    /// The ring file up to its names.
-    pub(super) first: Vec<u8>,
-    pub(super) names: Vec<u8>,
-    /// Of each segment, in order.
-    pub(super) runs: Vec<Vec<Run>>,
-    /// Header and first pages of segments at the end, if it was reached.
-    pub(super) last: Option<Vec<u8>>,
-}
-
-/// The head of a frame.
-struct Head {
-    part: Option<Part>,
-    index: u64,
-    sequence: u64,
-    bytes: u64,
-    packed: u64,
-    check: u64,
-}
-
-impl Head {
-    fn read(file: &File, at: u64) -> Result<Head, Error> {
-        let words: Vec<u64> = words_of(&read_at(file, at, HEAD as u64)?).collect();
-        Ok(Head {
-            part: Part::of(words[0]),
-            index: words[1],
-            sequence: words[2],
-            bytes: words[3],
-            packed: words[4],
-            check: words[5],
-        })
-    }
-
-    fn limit(&self) -> usize {
-        match self.part {
-            Some(Part::First | Part::Last) => FIRST_MAX,
-            _ => FRAME_MAX,
-        }
-    }
-}
-
-fn corrupt(at: u64) -> Error {
-    let what = "a frame";
-    Error::Corrupt { what, at }
-}
-
-/// The payload of the frame at `at` as it is in the file, checked.
-fn packed(file: &File, at: u64, head: &Head) -> Result<Vec<u8>, Error> {
-    let packed = read_at(file, at + HEAD as u64, head.packed)?;
-    let words = read_at(file, at, HEAD as u64 - 8)?;
-    let check = Check::of(words_of(&words).chain(words_of(&packed)));
-    match check.word() == head.check {
-        true => Ok(packed),
-        false => Err(corrupt(at)),
-    }
-}
-
-/// The payload of the frame at `at`.
-fn payload(file: &File, at: u64, head: &Head) -> Result<Vec<u8>, Error> {
-    let packed = packed(file, at, head)?;
-    if head.bytes > head.limit() as u64 {
-        return Err(corrupt(at));
-    }
-    let bytes = zstd::bulk::decompress(&packed, head.bytes as usize).map_err(|_| corrupt(at))?;
-    if bytes.len() as u64 != head.bytes {
-        return Err(corrupt(at));
-    }
-    Ok(bytes)
-}
-
-impl Frames {
-    /// Looks through a stream. What comes after the last whole frame was never written: whoever drained was
-    /// killed then.
-    pub(super) fn find(file: &File) -> Result<Frames, Error> {
-        let length = file.metadata()?.len();
-        let start = read_at(file, 0, length.min(16))?;
-        let version = start.get(8..16).map(|bytes| words_of(bytes).next());
-        match version.flatten() {
-            Some(version) => check_version(version)?,
-            None => return Err(Error::Empty),
-        }
-        let mut frames = Frames {
-            first: Vec::new(),
-            names: Vec::new(),
-            runs: Vec::new(),
-            last: None,
-        };
-        let mut at = 16;
-        while at + HEAD as u64 <= length {
-            let head = Head::read(file, at)?;
-            let end = head.packed.checked_next_multiple_of(8);
-            let end = end.and_then(|bytes| bytes.checked_add(at + HEAD as u64));
-            let Some(end) = end.filter(|end| *end <= length) else {
-                break;
-            };
-            frames.add(file, at, &head)?;
-            at = end;
-        }
-        if frames.first.is_empty() {
-            return Err(Error::Empty);
-        }
-        Ok(frames)
-    }
-
-    fn add(&mut self, file: &File, at: u64, head: &Head) -> Result<(), Error> {
-        match head.part {
-            Some(Part::First) => self.first = payload(file, at, head)?,
-            Some(Part::Last) => self.last = Some(payload(file, at, head)?),
-            Some(Part::Names) => {
-                let names = self.names.len() as u64;
-                if head.sequence != names || names.saturating_add(head.bytes) > TABLE_MAX {
-                    return Err(corrupt(at));
-                }
-                self.names.extend(payload(file, at, head)?);
-            }
-            Some(Part::Blocks) => {
-                let index = usize::try_from(head.index)
-                    .ok()
-                    .filter(|index| *index < 1 << 16);
-                let index = index.ok_or_else(|| corrupt(at))?;
-                let blocks = head.bytes / PAGE as u64;
-                if self.runs.len() <= index {
-                    self.runs.resize_with(index + 1, Vec::new);
-                }
-                let runs = &mut self.runs[index];
-                let after = runs.last().map_or(1, |run| run.first + run.blocks);
-                if blocks == 0 || head.sequence < after || head.sequence >= 1 << 56 {
-                    return Err(corrupt(at));
-                }
-                runs.push(Run {
-                    first: head.sequence,
-                    blocks,
-                    found: Found::Frame {
-                        at,
-                        packed: head.packed,
-                    },
-                });
-            }
-            // It may be one of a newer version, or a damaged one.
-            None => drop(packed(file, at, head)?),
-        }
-        Ok(())
-    }
-
-    /// Takes the runs of each of the segments.
-    ///
-    /// # Errors
-    /// When there are blocks of others.
-    pub(super) fn take_runs(&mut self, segments: usize) -> Result<Vec<Vec<Run>>, Error> {
-        let mut runs = std::mem::take(&mut self.runs);
-        let mut beyond = runs.iter().skip(segments).flatten();
-        let beyond = beyond.find_map(|run| match run.found {
-            Found::Frame { at, .. } => Some(at),
-            Found::Ring { .. } => None,
-        });
-        if let Some(at) = beyond {
-            return Err(corrupt(at));
-        }
-        runs.resize_with(segments, Vec::new);
-        Ok(runs)
-    }
-
-    /// Reads this many blocks of the frame at `at` into `buffer`.
-    pub(super) fn load(
-        file: &File,
-        (at, packed): (u64, u64),
-        blocks: u64,
-        buffer: &mut Vec<u64>,
-    ) -> Result<(), Error> {
-        let head = Head::read(file, at)?;
-        if head.packed != packed {
-            return Err(corrupt(at));
-        }
-        let bytes = payload(file, at, &head)?;
-        whole_words(&bytes, buffer);
-        if buffer.len() as u64 != blocks * BLOCK_WORDS as u64 {
-            return Err(corrupt(at));
-        }
-        Ok(())
     }
 }

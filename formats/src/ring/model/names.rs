@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use super::error::Error;
 use super::id::{Id, NameId};
 use super::layout::{Check, words_of};
 use super::socket::{Socket, SocketEnd, SocketKind};
@@ -175,7 +175,7 @@ pub struct Frame {
 }
 
 /// The longest prefix of at most `max` bytes that ends between two characters.
-pub(super) fn cut(text: &str, max: usize) -> &str {
+pub(in crate::ring) fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
@@ -186,7 +186,7 @@ fn fixed<const N: usize>(out: &mut Vec<u64>, entry: Entry, words: [u64; N]) -> (
 }
 
 /// The words of an entry.
-pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
+pub(in crate::ring) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
     out.clear();
     out.push(0);
     let word = |name: NameId| u64::from(name.0);
@@ -258,7 +258,7 @@ pub(super) fn encode(name: Name<'_>, out: &mut Vec<u64>) {
     out[0] = first | check(first, &out[1..]);
 }
 
-pub(super) fn check(first: u64, payload: &[u64]) -> u64 {
+pub(in crate::ring) fn check(first: u64, payload: &[u64]) -> u64 {
     let words = std::iter::once(first).chain(payload.iter().copied());
     Check::of(words).word() >> 40 << 40
 }
@@ -315,7 +315,7 @@ pub struct Names {
 
 impl Names {
     /// Reads entries that stand one after the other from byte `at` of the file on.
-    pub(super) fn read(bytes: &[u8], at: u64) -> Result<Names, Error> {
+    pub(in crate::ring) fn read(bytes: &[u8], at: u64) -> Result<Names, Error> {
         let mut names = Names::default();
         let words: Vec<u64> = words_of(bytes).collect();
         let (mut next, mut number) = (0, 0_u32);

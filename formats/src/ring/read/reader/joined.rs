@@ -4,10 +4,11 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use super::super::layout::{PAGE, WhenFull, block, header, whole_words, words_of};
-use super::super::stream::{Found, Frames, Run};
-use super::super::{Error, part_of};
 use super::{READ_BLOCKS, Recording, SegmentInfo, read_at};
+use crate::ring::model::error::Error;
+use crate::ring::model::file_names::part_of;
+use crate::ring::model::layout::{PAGE, WhenFull, block, header, whole_words, words_of};
+use crate::ring::read::frames::{Found, Frames, Run};
 
 /// Whether another process holds a file's lock.
 pub(super) fn is_locked(file: &File) -> bool {

@@ -4,34 +4,34 @@
 
 use beamline_settings::names;
 
-use super::Error;
+use super::error::Error;
 use super::event::Kind;
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 2;
 
 /// First bytes of a ring file.
-pub(super) const MAGIC: [u8; 8] = *b"BLRING\r\n";
+pub(in crate::ring) const MAGIC: [u8; 8] = *b"BLRING\r\n";
 
 /// Bytes of a page: header, tables and segments start at multiples of it.
-pub(super) const PAGE: usize = 4096;
+pub(in crate::ring) const PAGE: usize = 4096;
 /// Words of a page.
-pub(super) const PAGE_WORDS: usize = PAGE / 8;
+pub(in crate::ring) const PAGE_WORDS: usize = PAGE / 8;
 
 /// The most memory that description or names may take, whatever the file says.
-pub(super) const TABLE_MAX: u64 = 1 << 30;
+pub(in crate::ring) const TABLE_MAX: u64 = 1 << 30;
 
 /// Words of a block: it is a page.
-pub(super) const BLOCK_WORDS: usize = PAGE_WORDS;
+pub(in crate::ring) const BLOCK_WORDS: usize = PAGE_WORDS;
 /// Words of a slot: each record begins with one.
-pub(super) const SLOT_WORDS: usize = 2;
+pub(in crate::ring) const SLOT_WORDS: usize = 2;
 /// Words of a block before its first slot.
-pub(super) const BLOCK_HEAD: usize = 8;
+pub(in crate::ring) const BLOCK_HEAD: usize = 8;
 /// Slots of a block.
-pub(super) const BLOCK_SLOTS: usize = (BLOCK_WORDS - BLOCK_HEAD) / SLOT_WORDS;
+pub(in crate::ring) const BLOCK_SLOTS: usize = (BLOCK_WORDS - BLOCK_HEAD) / SLOT_WORDS;
 
 /// Words of a block's head.
-pub(super) mod block {
+pub(in crate::ring) mod block {
     /// Check (high 32 bits), low 16 bits of the sequence, slots that count; 0: nothing does.
     pub(in crate::ring) const COMMIT: usize = 0;
     /// How many blocks came before it in its segment, and 1.
@@ -47,7 +47,7 @@ pub(super) mod block {
 }
 
 /// Kinds of records that are part of the format and no event.
-pub(super) mod kind {
+pub(in crate::ring) mod kind {
     /// The next records are of another subject.
     pub(in crate::ring) const SUBJECT: u8 = 254;
     /// The next record is this many ticks later than the last, and what its own difference says.
@@ -55,7 +55,7 @@ pub(super) mod kind {
 }
 
 /// Words of the header.
-pub(super) mod header {
+pub(in crate::ring) mod header {
     pub(in crate::ring) const MAGIC: usize = 0;
     pub(in crate::ring) const VERSION: usize = 1;
     pub(in crate::ring) const LENGTH: usize = 2;
@@ -95,7 +95,7 @@ pub(super) mod header {
 }
 
 /// Words of a row of the segment table.
-pub(super) mod row {
+pub(in crate::ring) mod row {
     /// The scheduler that writes it; 0 for all other threads together.
     pub(in crate::ring) const LABEL: usize = 0;
     /// Byte at which it starts.
@@ -106,7 +106,7 @@ pub(super) mod row {
 }
 
 /// Words of a segment's first page; its blocks follow it.
-pub(super) mod segment {
+pub(in crate::ring) mod segment {
     /// Sequence of the newest block; 0: none.
     pub(in crate::ring) const HEAD: usize = 0;
     /// Sequence of the newest block that was taken out into a stream.
@@ -133,7 +133,7 @@ pub enum WhenFull {
 }
 
 impl WhenFull {
-    pub(super) fn word(self) -> u64 {
+    pub(in crate::ring) fn word(self) -> u64 {
         match self {
             WhenFull::Overwrite => 0,
             WhenFull::Stop => 1,
@@ -141,7 +141,7 @@ impl WhenFull {
         }
     }
 
-    pub(super) fn from_word(word: u64) -> Option<WhenFull> {
+    pub(in crate::ring) fn from_word(word: u64) -> Option<WhenFull> {
         let mut all = WhenFull::ALL.iter().copied();
         all.find(|when| when.word() == word)
     }
@@ -155,23 +155,23 @@ names!(WhenFull {
 
 /// A running check of words: what follows depends on all that went before.
 #[derive(Clone, Copy)]
-pub(super) struct Check(u64);
+pub(in crate::ring) struct Check(u64);
 
 impl Check {
-    pub(super) fn new() -> Check {
+    pub(in crate::ring) fn new() -> Check {
         Check(0x9e37_79b9_7f4a_7c15)
     }
 
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-    pub(super) fn add(&mut self, word: u64) {
+    pub(in crate::ring) fn add(&mut self, word: u64) {
         let product = u128::from(self.0 ^ word) * 0xd6e8_feb8_6659_fd93_u128;
         self.0 = product as u64 ^ (product >> 64) as u64;
     }
 
     /// That of the words of a block behind its commit word, of which so many slots count: all but numbers that grow in their
     /// place.
-    pub(super) fn of_block(words: &[u64], slots: usize) -> Check {
+    pub(in crate::ring) fn of_block(words: &[u64], slots: usize) -> Check {
         let (head, rest) = words[1..BLOCK_HEAD + slots * SLOT_WORDS].split_at(BLOCK_HEAD - 1);
         let mut check = Check::of(head.iter().copied());
         let mut more_of_record = 0;
@@ -189,25 +189,25 @@ impl Check {
         check
     }
 
-    pub(super) fn of(words: impl IntoIterator<Item = u64>) -> Check {
+    pub(in crate::ring) fn of(words: impl IntoIterator<Item = u64>) -> Check {
         let mut check = Check::new();
         words.into_iter().for_each(|word| check.add(word));
         check
     }
 
-    pub(super) fn word(self) -> u64 {
+    pub(in crate::ring) fn word(self) -> u64 {
         self.0
     }
 
     /// The word that commits `slots` slots of the block with this sequence.
     #[inline(always)]
-    pub(super) fn commit(self, sequence: u64, slots: usize) -> u64 {
+    pub(in crate::ring) fn commit(self, sequence: u64, slots: usize) -> u64 {
         (self.0 >> 32 << 32) | (sequence & 0xffff) << 16 | slots as u64
     }
 }
 
 /// The words of bytes, the last one filled up with zeros.
-pub(super) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(in crate::ring) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -216,61 +216,61 @@ pub(super) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
 }
 
 /// The words of bytes that are whole words, in the place of what the buffer held.
-pub(super) fn whole_words(bytes: &[u8], words: &mut Vec<u64>) {
+pub(in crate::ring) fn whole_words(bytes: &[u8], words: &mut Vec<u64>) {
     let (chunks, _) = bytes.as_chunks::<8>();
     words.clear();
     words.extend(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
 }
 
 /// Bytes in whole pages.
-pub(super) fn pages(bytes: u64) -> u64 {
+pub(in crate::ring) fn pages(bytes: u64) -> u64 {
     bytes.div_ceil(PAGE as u64) * PAGE as u64
 }
 
 /// The first word of a record.
 #[inline(always)]
-pub(super) fn first_word(kind: u8, extra_slots: usize, delta: u32) -> u64 {
+pub(in crate::ring) fn first_word(kind: u8, extra_slots: usize, delta: u32) -> u64 {
     u64::from(kind) | (extra_slots as u64) << 8 | u64::from(delta) << 32
 }
 
 /// The slots of a record behind its first one.
-pub(super) fn extra_slots(first_word: u64) -> usize {
+pub(in crate::ring) fn extra_slots(first_word: u64) -> usize {
     (first_word >> 8 & 0xff) as usize
 }
 
 /// Whether it begins a record whose number grows in its place.
 #[inline(always)]
-pub(super) fn grows(first_word: u64) -> bool {
+pub(in crate::ring) fn grows(first_word: u64) -> bool {
     first_word as u8 == Kind::OrderAgain as u8
 }
 
 /// A segment's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) label: u64,
+pub(in crate::ring) struct Place {
+    pub(in crate::ring) label: u64,
     /// Bytes from the start of the file.
-    pub(super) offset: u64,
-    pub(super) blocks: u64,
+    pub(in crate::ring) offset: u64,
+    pub(in crate::ring) blocks: u64,
 }
 
 impl Place {
     /// Bytes with its first page.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::ring) fn bytes(&self) -> u64 {
         (self.blocks + 1) * PAGE as u64
     }
     /// How many blocks, this one the first, lie behind each other.
-    pub(super) fn before_wrap(&self, sequence: u64) -> u64 {
+    pub(in crate::ring) fn before_wrap(&self, sequence: u64) -> u64 {
         self.blocks - (sequence - 1) % self.blocks
     }
     /// Where the block with this sequence is.
-    pub(super) fn block_at(&self, sequence: u64) -> u64 {
+    pub(in crate::ring) fn block_at(&self, sequence: u64) -> u64 {
         self.offset + PAGE as u64 * (1 + (sequence - 1) % self.blocks)
     }
 }
 
 /// # Errors
 /// When this version is newer than [`VERSION`].
-pub(super) fn check_version(version: u64) -> Result<(), Error> {
+pub(in crate::ring) fn check_version(version: u64) -> Result<(), Error> {
     if version > u64::from(VERSION) {
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         return Err(Error::Newer { version });
@@ -279,7 +279,7 @@ pub(super) fn check_version(version: u64) -> Result<(), Error> {
 }
 
 /// Are these the words of the block with this sequence, as its commit word says?
-pub(super) fn block_is_whole(words: &[u64], sequence: u64) -> bool {
+pub(in crate::ring) fn block_is_whole(words: &[u64], sequence: u64) -> bool {
     let commit = words[block::COMMIT];
     let slots = (commit & 0xffff) as usize;
     if words[block::SEQUENCE] != sequence || slots > BLOCK_SLOTS {
@@ -290,14 +290,14 @@ pub(super) fn block_is_whole(words: &[u64], sequence: u64) -> bool {
 
 /// The header's words, checked.
 #[derive(Clone, Debug)]
-pub(super) struct Header {
+pub(in crate::ring) struct Header {
     words: Vec<u64>,
 }
 
 impl Header {
     /// # Errors
     /// When the page is not a header this version reads.
-    pub(super) fn read(page: &[u8]) -> Result<Header, Error> {
+    pub(in crate::ring) fn read(page: &[u8]) -> Result<Header, Error> {
         if page.is_empty() {
             return Err(Error::Empty);
         }
@@ -327,13 +327,13 @@ impl Header {
         Ok(Header { words })
     }
 
-    pub(super) fn word(&self, at: usize) -> u64 {
+    pub(in crate::ring) fn word(&self, at: usize) -> u64 {
         self.words[at]
     }
 }
 
 /// The rows of the segment table, checked against the file's length.
-pub(super) fn read_places(header: &Header, table: &[u8]) -> Result<Vec<Place>, Error> {
+pub(in crate::ring) fn read_places(header: &Header, table: &[u8]) -> Result<Vec<Place>, Error> {
     let at = header.word(header::SEGMENTS);
     let corrupt = || Error::Corrupt {
         what: "the table of segments",

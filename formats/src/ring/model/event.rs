@@ -153,10 +153,10 @@ macro_rules! events {
             pub fn doc(self) -> &'static str {
                 match self { $(Kind::$kind => concat!($($doc),*).trim_ascii(),)* }
             }
-            pub(super) fn has_text(self) -> bool {
+            pub(in crate::ring) fn has_text(self) -> bool {
                 match self { $(Kind::$kind => count!($($text)?) == 1,)* }
             }
-            pub(super) fn words(self) -> usize {
+            pub(in crate::ring) fn words(self) -> usize {
                 match self { $(Kind::$kind => count!($($field)*),)* }
             }
         }
@@ -180,7 +180,7 @@ macro_rules! events {
         impl<'a> Event<'a> {
             /// As a record holds it; nothing for what cannot be written.
             #[inline(always)]
-            pub(super) fn parts(&self) -> Option<Parts<'a>> {
+            pub(in crate::ring) fn parts(&self) -> Option<Parts<'a>> {
                 match *self {
                     $(Event::$kind { $($field,)* $($text,)? } => Some(Parts {
                         kind: $number,
@@ -618,11 +618,11 @@ impl std::str::FromStr for Group {
 
 /// An event in pieces.
 #[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
-    pub(super) kind: u8,
-    pub(super) fields: [u64; FIELDS_MAX],
-    pub(super) words: usize,
-    pub(super) text: Option<&'a str>,
+pub(in crate::ring) struct Parts<'a> {
+    pub(in crate::ring) kind: u8,
+    pub(in crate::ring) fields: [u64; FIELDS_MAX],
+    pub(in crate::ring) words: usize,
+    pub(in crate::ring) text: Option<&'a str>,
 }
 
 #[inline(always)]

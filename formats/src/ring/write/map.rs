@@ -14,16 +14,16 @@ use std::sync::atomic::AtomicU64;
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
-use super::layout::PAGE;
+use crate::ring::model::layout::PAGE;
 
 /// A mapped ring file.
-pub(super) struct Map {
+pub(in crate::ring) struct Map {
     raw: MmapRaw,
 }
 
 impl Map {
     /// Maps the whole of a file of `length` bytes, which is a multiple of the page size.
-    pub(super) fn of(file: &File, length: usize) -> io::Result<Map> {
+    pub(in crate::ring) fn of(file: &File, length: usize) -> io::Result<Map> {
         assert!(length.is_multiple_of(PAGE) && length > 0, "whole pages");
         let raw = MmapOptions::new().len(length).map_raw(file)?;
         Ok(Map { raw })
@@ -31,14 +31,14 @@ impl Map {
 
     /// The whole mapping as words.
     #[inline(always)]
-    pub(super) fn words(&self) -> &[AtomicU64] {
+    pub(in crate::ring) fn words(&self) -> &[AtomicU64] {
         let (start, bytes) = (self.raw.as_mut_ptr(), self.raw.len());
         // SAFETY: RM1: the bytes are mapped, for reading and writing, as long as `self` is there, and a mapping
         // begins at a page, which is aligned; RM2: nobody refers to them otherwise.
         unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / 8) }
     }
     /// Asks the system to make the memory of these bytes now. Older systems do not know this request.
-    pub(super) fn populate(&self, bytes: Range<usize>) {
+    pub(in crate::ring) fn populate(&self, bytes: Range<usize>) {
         let _ = self
             .raw
             .advise_range(Advice::PopulateWrite, bytes.start, bytes.len());

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::Kind;
+use crate::ring::model::event::Kind;
 
 /// Something that happens in an emulator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,8 +103,8 @@ impl FromStr for Trigger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Group;
     use super::*;
+    use crate::ring::model::event::Group;
 
     #[test]
     fn reasons_are_compared() {
