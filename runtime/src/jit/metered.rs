@@ -6,11 +6,11 @@ use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use super::stubs::{
     Assembler, YIELD_AT_RETURN, load_arguments, load_result, slot, swap_in, swap_out,
 };
-use crate::code::native::RETURN_BYTES;
+use crate::code::machine_code::RETURN_BYTES;
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::TRACE_FRAMES;
 use crate::heap::RESERVED_WORDS;
-use crate::interp::native::Slice;
+use crate::interp::helpers::Slice;
 use crate::process::CONTEXT_REDS;
 use crate::process::offset as process;
 use crate::term::tag;

@@ -9,7 +9,7 @@ use super::generations::Generations;
 use super::{BpData, Breakpoint};
 use crate::code::entry::{Export, export};
 use crate::code::op::{Op, entry as head};
-use crate::code::{bif, native};
+use crate::code::{bif, machine_code};
 use crate::loader::module::{self, Mfa, Module};
 
 /// Breakpoints in stubs of exports.
@@ -86,7 +86,7 @@ impl Place {
                 let own = entry.load(Ordering::Relaxed);
                 let first = u64::from(Op::Breakpoint as u16) | (own & !0xffff);
                 entry.store(first, Ordering::Release);
-                native::lead_entry(self.word(head::NATIVE), self.word(head::BODY), entry);
+                machine_code::lead_entry(self.word(head::NATIVE), self.word(head::BODY), entry);
             }
             Place::Export(export) => {
                 let _permission = module::MODIFICATION.lock();
@@ -104,7 +104,11 @@ impl Place {
         match self {
             Place::Code(..) => {
                 self.word(0).store(original, Ordering::Release);
-                native::lead_entry(self.word(head::NATIVE), self.word(head::BODY), self.word(0));
+                machine_code::lead_entry(
+                    self.word(head::NATIVE),
+                    self.word(head::BODY),
+                    self.word(0),
+                );
             }
             Place::Export(export) => {
                 let _permission = module::MODIFICATION.lock();
@@ -192,7 +196,7 @@ pub(crate) fn set_first_word(code: &Module, entry: u32, word: u64) {
         }
     }
     first.store(word, Ordering::Release);
-    native::lead_entry(
+    machine_code::lead_entry(
         code.word(entry, head::NATIVE),
         code.word(entry, head::BODY),
         first,

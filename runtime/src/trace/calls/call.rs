@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use super::frame::{self, Frame, Kind, Returning, Unwound};
-use crate::code::native;
+use crate::code::machine_code;
 use crate::loader::module::{self, Mfa};
 use crate::process::{Class, Exiting, Process};
 use crate::term::{CodeAddress, Term, am};
@@ -234,7 +234,7 @@ pub(in crate::trace) fn return_address(p: &Process) -> Option<CodeAddress> {
     let words: usize = frame::on_top(p).map(|frame| frame.words()).sum();
     let at = p.stop.get().wrapping_add(words);
     // SAFETY: H1, TF1: behind trace frames stands a return address, if the stack does not end.
-    (at < p.hend()).then(|| native::specific(CodeAddress::of_word(unsafe { *at })))
+    (at < p.hend()).then(|| machine_code::specific(CodeAddress::of_word(unsafe { *at })))
 }
 
 fn tell_return_to(p: &Process, session: u64, address: CodeAddress) {

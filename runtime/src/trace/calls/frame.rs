@@ -20,7 +20,7 @@
 use beamline_formats::ring::NameId;
 
 use crate::code::op::entry as head;
-use crate::code::{native, stubs};
+use crate::code::{machine_code, stubs};
 use crate::loader::module::Mfa;
 use crate::process::{Exiting, Process};
 use crate::term::CodeAddress;
@@ -226,9 +226,9 @@ pub(in crate::trace) fn unwound<'a>(p: &'a Process, mut visit: impl FnMut(Unwoun
             continue;
         }
         if word & tag::PRIMARY_MASK == tag::HEADER && word != 0 {
-            visit(Unwound::Return(native::specific(CodeAddress::of_word(
-                word,
-            ))));
+            visit(Unwound::Return(machine_code::specific(
+                CodeAddress::of_word(word),
+            )));
         }
         top = top.wrapping_add(1);
     }

@@ -13,7 +13,7 @@ use super::names::{self, flag_names};
 use super::state::{Does, Socket, State};
 use super::{address, control};
 use crate::bif::BifResult;
-use crate::native::{error, object, ok};
+use crate::otp_nifs::{error, object, ok};
 use crate::process::Process;
 use crate::sys::errno::errno_name;
 use crate::sys::socket::messages::{self, Received};

@@ -38,10 +38,10 @@ atoms! {
 }
 
 /// A name and the number that the kernel has for it.
-pub(in crate::native) type Row = (&'static str, i32);
+pub(in crate::otp_nifs) type Row = (&'static str, i32);
 
 /// Families of addresses.
-pub(in crate::native) const DOMAINS: &[Row] = &[
+pub(in crate::otp_nifs) const DOMAINS: &[Row] = &[
     ("inet", libc::AF_INET),
     ("inet6", libc::AF_INET6),
     ("local", libc::AF_UNIX),
@@ -95,7 +95,7 @@ pub(super) const DIRECTIONS: &[Row] = &[
 ];
 
 /// The number that an atom stands for.
-pub(in crate::native) fn number_of(rows: &[Row], name: Term<'_>) -> Option<i32> {
+pub(in crate::otp_nifs) fn number_of(rows: &[Row], name: Term<'_>) -> Option<i32> {
     let name = name.as_atom()?.name();
     rows.iter()
         .find(|(text, _)| *text == name)
@@ -103,7 +103,7 @@ pub(in crate::native) fn number_of(rows: &[Row], name: Term<'_>) -> Option<i32> 
 }
 
 /// The atom that stands for a number, or the number itself.
-pub(in crate::native) fn name_of<'p>(p: &'p Heap, rows: &[Row], number: i32) -> Term<'p> {
+pub(in crate::otp_nifs) fn name_of<'p>(p: &'p Heap, rows: &[Row], number: i32) -> Term<'p> {
     match rows.iter().find(|(_, other)| *other == number) {
         Some((name, _)) => atom(name),
         None => p.integer(number.into()),
@@ -111,13 +111,13 @@ pub(in crate::native) fn name_of<'p>(p: &'p Heap, rows: &[Row], number: i32) -> 
 }
 
 /// A type of sockets.
-pub(in crate::native) fn type_name(p: &Heap, number: i32) -> Term<'_> {
+pub(in crate::otp_nifs) fn type_name(p: &Heap, number: i32) -> Term<'_> {
     let in_answers = TYPES_ANSWERED.iter().any(|(_, it)| *it == number);
     name_of(p, if in_answers { TYPES_ANSWERED } else { TYPES }, number)
 }
 
 /// A C `int`.
-pub(in crate::native) fn int(term: Term<'_>) -> Option<i32> {
+pub(in crate::otp_nifs) fn int(term: Term<'_>) -> Option<i32> {
     i32::try_from(term.as_small()?).ok()
 }
 
@@ -154,12 +154,12 @@ pub(super) fn flag_names(p: &Heap, flags: i32) -> Term<'_> {
 }
 
 /// The value of `key` in a map; `None` where there is none, or no map.
-pub(in crate::native) fn get<'p>(map: Term<'p>, key: &str) -> Option<Term<'p>> {
+pub(in crate::otp_nifs) fn get<'p>(map: Term<'p>, key: &str) -> Option<Term<'p>> {
     map.as_map()?.get(atom(key))
 }
 
 /// The bytes of a list of characters; `None` where it is none.
-pub(in crate::native) fn characters(list: Term<'_>) -> Option<Vec<u8>> {
+pub(in crate::otp_nifs) fn characters(list: Term<'_>) -> Option<Vec<u8>> {
     let bytes = list.list_iter().map(|character| {
         let character = character.ok()?.as_small()?;
         u8::try_from(character).ok()
@@ -173,7 +173,7 @@ pub(super) fn invalid<'p>(p: &'p Heap, what: Term<'p>) -> Term<'p> {
 }
 
 /// A map of atoms to terms.
-pub(in crate::native) fn map<'p>(p: &'p Heap, pairs: &[(&str, Term<'p>)]) -> Term<'p> {
+pub(in crate::otp_nifs) fn map<'p>(p: &'p Heap, pairs: &[(&str, Term<'p>)]) -> Term<'p> {
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(key, value)| (atom(key), *value))

@@ -16,7 +16,7 @@ use super::state::{Does, New, Settings, Socket, State, bit};
 use super::{RECEIVE_BYTES, RECEIVE_CONTROL, SEND_CONTROL, info, registry};
 use crate::bif::{BifResult, Raise, notsup};
 use crate::heap::MagicBinary;
-use crate::native::{error, object, ok};
+use crate::otp_nifs::{error, object, ok};
 use crate::process::Process;
 use crate::process::order::explore;
 use crate::sys::chance::outside;

@@ -15,7 +15,7 @@ use super::regs::{Go, Regs};
 use super::run::{FLOAT_REGISTERS, slow};
 use super::table::all_arms;
 use super::{bits, maps, records};
-use crate::code::native;
+use crate::code::machine_code;
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::Instruction;
 use crate::code::published::{Thread, own_thread};
@@ -76,7 +76,7 @@ impl Slice {
     /// The time slice ends so: where compiled code goes on.
     fn leave(&mut self, outcome: Outcome) -> u64 {
         self.outcome = outcome;
-        native::common().leave
+        machine_code::common().leave
     }
 }
 
@@ -213,7 +213,7 @@ const fn is_outside(op: Op) -> bool {
 unsafe fn go_on(p: &mut Process, mut next: Next, slice: &mut Slice) -> u64 {
     loop {
         let pc = next.pc;
-        if native::is_native(pc) {
+        if machine_code::is_native(pc) {
             return pc.word();
         }
         // SAFETY: by contract.
@@ -258,7 +258,7 @@ unsafe fn compiled(next: Next, slice: &Slice) -> u64 {
             return body;
         }
     }
-    native::native(next.pc).unwrap_or_else(|| (slice.compile)(next.pc))
+    machine_code::native(next.pc).unwrap_or_else(|| (slice.compile)(next.pc))
 }
 
 /// The call of the function with this entry by `p`, swapped out: where compiled code goes on.
@@ -397,7 +397,7 @@ pub(crate) unsafe extern "C" fn returned(
     slice: &mut Slice,
 ) -> u64 {
     // SAFETY: by contract: an instruction that the runtime made.
-    unsafe { go(p, native::specific(to), slice) }
+    unsafe { go(p, machine_code::specific(to), slice) }
 }
 
 /// `p`, swapped out, goes on in the native function that has this entry.
@@ -438,7 +438,7 @@ pub(crate) unsafe extern "C" fn yield_at_return(
     to: CodeAddress,
     slice: &mut Slice,
 ) -> u64 {
-    p.pc.set(native::specific(to));
+    p.pc.set(machine_code::specific(to));
     p.live.set(1);
     slice.leave(Outcome::Yield)
 }
@@ -455,19 +455,19 @@ pub(crate) unsafe fn resume(p: &mut Process, slice: &mut Slice) -> u64 {
     // SAFETY: by contract.
     let is_breakpoint = || unsafe { *pc.code() } as u16 == Op::Breakpoint as u16;
     let known = p.native_pc.get();
-    if known.pc == pc && known.epoch == native::epoch() && !is_breakpoint() {
+    if known.pc == pc && known.epoch == machine_code::epoch() && !is_breakpoint() {
         return known.native;
     }
-    let epoch = native::epoch();
+    let epoch = machine_code::epoch();
     // SAFETY: by contract.
     let word = unsafe { *pc.code() } as u16;
     if word == Op::BifEntry as u16 || word == Op::NifEntry as u16 {
         // Others see by the thread's frame what is called.
-        return native::common().resume;
+        return machine_code::common().resume;
     }
     // SAFETY: by contract.
     let native = unsafe { go(p, pc, slice) };
-    if native::native(pc) == Some(native) {
+    if machine_code::native(pc) == Some(native) {
         p.native_pc.set(NativePc { pc, native, epoch });
     }
     native

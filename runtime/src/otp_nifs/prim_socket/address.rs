@@ -108,7 +108,7 @@ fn native_of(family: i32, address: Term<'_>) -> Option<Address> {
 }
 
 /// The address that a map stands for; `None` where it is none.
-pub(in crate::native) fn decode(address: Term<'_>) -> Option<Address> {
+pub(in crate::otp_nifs) fn decode(address: Term<'_>) -> Option<Address> {
     let family = get(address, "family")?;
     let Some(domain) = number_of(DOMAINS, family) else {
         return native_of(int(family)?, address);
@@ -205,7 +205,7 @@ fn link_term<'p>(p: &'p Heap, data: &[u8]) -> Term<'p> {
 }
 
 /// The map of an address in the kernel's bytes.
-pub(in crate::native) fn encode<'p>(p: &'p Heap, bytes: &[u8]) -> Term<'p> {
+pub(in crate::otp_nifs) fn encode<'p>(p: &'p Heap, bytes: &[u8]) -> Term<'p> {
     let Some((family, data)) = bytes.split_at_checked(FAMILY) else {
         return p.binary(bytes);
     };
@@ -246,7 +246,7 @@ pub(in crate::native) fn encode<'p>(p: &'p Heap, bytes: &[u8]) -> Term<'p> {
 }
 
 /// The map of an address, or of one of no family where there is none.
-pub(in crate::native) fn encode_some<'p>(p: &'p Heap, address: Option<&Address>) -> Term<'p> {
+pub(in crate::otp_nifs) fn encode_some<'p>(p: &'p Heap, address: Option<&Address>) -> Term<'p> {
     match address {
         Some(address) => encode(p, address.bytes()),
         None => encode(p, &(libc::AF_UNSPEC as u16).to_ne_bytes()),

@@ -8,7 +8,7 @@ use super::state::{Socket, State, bit};
 use super::{IOV_MAX, counts, ioctl, options, otp, registry};
 use crate::bif::BifResult;
 use crate::heap::Heap;
-use crate::native::object;
+use crate::otp_nifs::object;
 use crate::process::Process;
 use crate::sys::socket::protocols;
 use crate::term::atom::atom;

@@ -15,7 +15,7 @@ use super::values::{
 };
 use crate::bif::BifResult;
 use crate::heap::Heap;
-use crate::native::{object, ok};
+use crate::otp_nifs::{object, ok};
 use crate::process::Process;
 use crate::sys::socket;
 use crate::term::atom::atom;

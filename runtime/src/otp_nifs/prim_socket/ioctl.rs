@@ -8,7 +8,7 @@ use super::names::{self, Row, map, name_of};
 use super::state::Socket;
 use crate::bif::BifResult;
 use crate::heap::Heap;
-use crate::native::{error, object, ok};
+use crate::otp_nifs::{error, object, ok};
 use crate::process::Process;
 use crate::sys::socket::messages::{self, REQUEST_BYTES};
 use crate::term::Term;

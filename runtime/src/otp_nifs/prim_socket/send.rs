@@ -14,7 +14,7 @@ use super::names::{self, get};
 use super::state::{Does, Socket, State};
 use super::{IOV_MAX, address, control};
 use crate::bif::BifResult;
-use crate::native::{error, object, ok};
+use crate::otp_nifs::{error, object, ok};
 use crate::process::Process;
 use crate::sys::errno::errno_name;
 use crate::sys::socket::{self, Address, messages};

@@ -2,11 +2,11 @@
 //! which descriptions of terminals have their values, with name, code of two characters, and long name.
 
 /// Name, code and long name of a capability.
-pub(in crate::native) type Row = (&'static str, &'static str, &'static str);
+pub(in crate::otp_nifs) type Row = (&'static str, &'static str, &'static str);
 
 /// Capabilities that are there or not.
 #[rustfmt::skip]
-pub(in crate::native) static BOOLEANS: [Row; 44] = [
+pub(in crate::otp_nifs) static BOOLEANS: [Row; 44] = [
     ("bw", "bw", "auto_left_margin"),
     ("am", "am", "auto_right_margin"),
     ("xsb", "xb", "no_esc_ctlc"),
@@ -55,7 +55,7 @@ pub(in crate::native) static BOOLEANS: [Row; 44] = [
 
 /// Capabilities that are numbers.
 #[rustfmt::skip]
-pub(in crate::native) static NUMBERS: [Row; 39] = [
+pub(in crate::otp_nifs) static NUMBERS: [Row; 39] = [
     ("cols", "co", "columns"),
     ("it", "it", "init_tabs"),
     ("lines", "li", "lines"),
@@ -99,7 +99,7 @@ pub(in crate::native) static NUMBERS: [Row; 39] = [
 
 /// Capabilities that are strings.
 #[rustfmt::skip]
-pub(in crate::native) static STRINGS: [Row; 414] = [
+pub(in crate::otp_nifs) static STRINGS: [Row; 414] = [
     ("cbt", "bt", "back_tab"),
     ("bel", "bl", "bell"),
     ("cr", "cr", "carriage_return"),

@@ -3,7 +3,7 @@
 use super::names::{self, invalid};
 use crate::bif::{BifResult, Raise};
 use crate::heap::Heap;
-use crate::native::{error, posix_error};
+use crate::otp_nifs::{error, posix_error};
 use crate::term::atom::atom;
 use crate::term::{Term, View, am};
 use rustix::io::Errno;

@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 
 /// Parameters of a string.
-pub(in crate::native) const PARAMETERS: usize = 9;
+pub(in crate::otp_nifs) const PARAMETERS: usize = 9;
 
 /// Variables that strings set (`%P`) and get (`%g`): `a` to `z`, then `A` to `Z`.
 static VARIABLES: Mutex<[i32; 52]> = Mutex::new([0; 52]);
@@ -22,7 +22,7 @@ struct Machine<'a> {
 }
 
 /// `string` with `parameters` put in.
-pub(in crate::native) fn tparm(string: &[u8], parameters: [i64; PARAMETERS]) -> Vec<u8> {
+pub(in crate::otp_nifs) fn tparm(string: &[u8], parameters: [i64; PARAMETERS]) -> Vec<u8> {
     let parameters = parameters.map(|parameter| parameter as i32);
     let mut machine = Machine {
         rest: string,
@@ -279,7 +279,7 @@ impl Format {
 }
 
 /// `string` without its pauses (`$<Milliseconds>`): no terminal of a known speed needs them.
-pub(in crate::native) fn without_pauses(string: &[u8]) -> Vec<u8> {
+pub(in crate::otp_nifs) fn without_pauses(string: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(string.len());
     let mut rest = string;
     while let [first, behind @ ..] = rest {

@@ -5,7 +5,7 @@ use super::names::{self, DOMAINS, name_of};
 use super::state::State;
 use super::{RECEIVE_BYTES, RECEIVE_CONTROL, SEND_CONTROL};
 use crate::heap::Message;
-use crate::native::ok;
+use crate::otp_nifs::ok;
 use crate::process::Process;
 use crate::term::atom::atom;
 use crate::term::{Term, am};

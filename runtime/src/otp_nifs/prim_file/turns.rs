@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::{File, Modes, path};
 use crate::heap::Heap;
-use crate::native::object;
+use crate::otp_nifs::object;
 use crate::process::order::access::{Access, Object, Part, Shared, Touch};
 use crate::process::order::explore;
 use crate::process::{Control, Holds, Process, lookup, order};
@@ -283,7 +283,7 @@ mod tests {
         let p = Process::new(0);
         let name =
             |path: &std::path::Path| p.binary(&[path.as_os_str().as_bytes(), b"\0"].concat());
-        let mode = |mode: &str| p.list(&[crate::native::atom(mode)]);
+        let mode = |mode: &str| p.list(&[crate::otp_nifs::atom(mode)]);
         let (there, missing) = (name(&there), name(&folder.path().join("missing")));
         let (folder, device) = (name(folder.path()), name("/dev/null".as_ref()));
         let (read, write) = (mode("read"), mode("write"));
