@@ -412,7 +412,7 @@ fn predicates_return_whether_it_is_so() {
         let is_named_by_erlang = NAMED_BY_ERLANG
             .iter()
             .any(|folder| name.starts_with(folder));
-        if is_named_by_erlang || name == "runtime/src/native/names.rs" {
+        if is_named_by_erlang || name == "runtime/src/otp_nifs/names.rs" {
             continue;
         }
         for (at, _) in text.match_indices("fn ") {

@@ -5,16 +5,16 @@
 //!
 //! * [`profile`]: one run's counts as plain data, with a file format of its own;
 //! * [`ring`]: recordings, event by event;
-//! * [`native_code`]: asks for machine code as text;
+//! * [`machine_code`]: asks for machine code as text;
 //! * [`paths`]: call paths, in which recursion folds;
 //! * [`totals`]: what an emulator did in all, for gates on counts;
 //! * [`name`]: the text of atoms, functions, numbers and times.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `name` `paths` ◀ `profile` ◀ `native_code` `ring` ◀ `totals`
+//! `name` `paths` ◀ `profile` ◀ `machine_code` `ring` ◀ `totals`
 
+pub mod machine_code;
 pub mod name;
-pub mod native_code;
 pub mod paths;
 pub mod profile;
 pub mod ring;

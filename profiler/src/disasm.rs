@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use beamline_formats::native_code::Request;
+use beamline_formats::machine_code::Request;
 use beamline_formats::profile::Pattern;
 use beamline_runtime::{Specific, native_code, prepare};
 use beamline_runtime_beam::BeamModule;

@@ -10,14 +10,14 @@ use crate::process::ports::PORTS;
 use crate::process::probe::PROBES;
 use crate::process::tables::TABLES;
 use crate::process::{GIVES_UP, REFERS_TO_OLD_CODE};
-use crate::{bif as bifs, dist, driver, ets, external, native, port, trace};
+use crate::{bif as bifs, dist, driver, ets, external, otp_nifs, port, trace};
 
 /// Installs every hook. Before anything else is called; again it does nothing.
 pub fn install() {
     bif::FAMILIES.install(Families {
-        bifs: &[bifs::table::FAMILIES, driver::BIFS, native::BIFS],
+        bifs: &[bifs::table::FAMILIES, driver::BIFS, otp_nifs::BIFS],
         overrides: bifs::table::OVERRIDES,
-        nifs: native::NIFS,
+        nifs: otp_nifs::NIFS,
     });
     WATCH.install(Watch {
         loaded: trace::loaded,
@@ -31,6 +31,6 @@ pub fn install() {
     REFERS_TO_OLD_CODE.install(purge::refers_to_old_code);
     GIVES_UP.install(ets::registry::exited);
     TABLES.install(ets::registry::sizes_at_end);
-    WRITTEN.install(external::order::WRITTEN);
+    WRITTEN.install(external::answer_terms::WRITTEN);
     NOTICE.install(bifs::literal_area::notice);
 }

@@ -183,7 +183,7 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
         trace::totals::start(request, otp_version(root));
     }
     process::order::replay::start::follow();
-    trace::stopped::start();
+    trace::replay_stopped::start();
     if !may_timing_show() {
         // Which atoms are made first is chance.
         hash_atoms_by_name();

@@ -2,7 +2,7 @@
 //!
 //! Sources are copied out of OTP's tree and compiled one module at a time, so that one that does not
 //! compile costs itself alone. What is compiled already is kept while OTP's version and the
-//! compiling command stay the same. What they have in C is compiled by `native.rs`.
+//! compiling command stay the same. What they have in C is compiled by `c_libraries.rs`.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Setup, Suite, listed, native, read};
+use super::{Setup, Suite, c_libraries, listed, read};
 use crate::paths;
 
 /// Modules of `ci/conformance/src` that every suite needs.
@@ -81,13 +81,13 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
     }
     compile(setup, "nopeer", ".", "peer")?;
     compile_all(setup, &modules)?;
-    native::build(setup, &data)
+    c_libraries::build(setup, &data)
 }
 
 /// Copies a suite's folder of data and those that it takes files from; gives where the copy is, if there is one.
 fn copy_data(setup: &Setup, source: &Path, module: &str) -> Result<PathBuf> {
     let data = format!("{module}_data");
-    for name in native::neighbours(&source.join(&data))? {
+    for name in c_libraries::neighbours(&source.join(&data))? {
         copy_tree(&source.join(&name), &setup.dir.join(&name))?;
     }
     let copy = setup.dir.join(&data);

@@ -4,8 +4,8 @@
 //! `ci/conformance/src`, and compared case by case with what OTP 29 reaches under that runner.
 
 mod build;
+mod c_libraries;
 mod compare;
-mod native;
 mod runner;
 
 use std::fs;

@@ -8,48 +8,36 @@
 //! * [`Ring`] makes a file, and [`Segment`] writes to it;
 //! * [`Recording`] reads a file;
 //! * [`Event`] is what a record tells.
+//!
+//! A folder names only those before it: `model` ◀ `read` ◀ `write`. `write` names `read`, because a request reads the
+//! tokens of the rings that lie in its folder already.
 
-mod description;
-mod dump;
-mod error;
-mod event;
-mod file_names;
-mod groups;
-mod id;
-mod layout;
-mod losses;
-mod map;
-mod names;
-mod prefault;
-mod reader;
-mod request;
+mod model;
+mod read;
 pub mod seal;
-mod shared_access;
-mod signal;
-mod socket;
-mod stream;
-mod tally;
 #[cfg(test)]
 mod tests;
-mod time;
-mod trigger;
-mod writer;
+mod write;
 
-pub use description::{Description, Host, Sampling, Settings};
-pub use dump::{Dump, Kept, Watch, Why, Window, monotonic_ns};
-pub use error::Error;
-pub use event::{DIRTY_CPU, DIRTY_IO, Event, FIELDS_MAX, Group, KINDS, Kind, Rename, Value, table};
-pub use file_names::{numbered, part_of};
-pub use id::{Again, Id, Label, NODES, NameId, Near};
-pub use layout::{VERSION, WhenFull};
-pub use losses::{Losses, Lost};
-pub use names::{Frame, Function, Name, Names, Node, Process};
-pub use reader::{Counts, Loss, Merged, RawRecord, Record, Recording, SegmentReader};
-pub use request::{Request, System};
-pub use shared_access::{Shared, Touch};
-pub use signal::SignalKind;
-pub use socket::{Socket, SocketEnd, SocketKind, SocketWait};
-pub use stream::{Drain, Took};
-pub use tally::Tally;
-pub use trigger::Trigger;
-pub use writer::{Anchor, Clock, Growing, Ring, RingOptions, Segment, least_bytes, lock};
+pub use model::description::{Description, Host, Sampling, Settings};
+pub use model::error::Error;
+pub use model::event::{
+    DIRTY_CPU, DIRTY_IO, Event, FIELDS_MAX, Group, KINDS, Kind, Rename, Value, table,
+};
+pub use model::file_names::{numbered, part_of};
+pub use model::id::{Again, Id, Label, NODES, NameId, Near};
+pub use model::kept::{Kept, Why};
+pub use model::layout::{VERSION, WhenFull};
+pub use model::names::{Frame, Function, Name, Names, Node, Process};
+pub use model::shared_access::{Shared, Touch};
+pub use model::signal::SignalKind;
+pub use model::socket::{Socket, SocketEnd, SocketKind, SocketWait};
+pub use model::time::{Anchor, Clock};
+pub use read::losses::{Losses, Lost};
+pub use read::reader::{Counts, Loss, Merged, RawRecord, Record, Recording, SegmentReader};
+pub use read::tally::Tally;
+pub use write::dump::{Dump, Watch, Window, monotonic_ns};
+pub use write::request::{Request, System};
+pub use write::stream::{Drain, Took};
+pub use write::trigger::Trigger;
+pub use write::writer::{Growing, Ring, RingOptions, Segment, least_bytes, lock};

@@ -1,8 +1,9 @@
 //! Corrects the checks in rings and streams that a fuzzer has damaged. It does not trust the numbers in them.
 
-use super::layout::{BLOCK_SLOTS, Check, MAGIC, PAGE, block, header, row, words_of};
-use super::names;
-use super::stream::{self as streams, FIRST_MAX, HEAD, Part};
+use super::model::frame::{self, FIRST_MAX, HEAD, Part};
+use super::model::layout::{BLOCK_SLOTS, Check, MAGIC, PAGE, block, header, row, words_of};
+use super::model::names;
+use super::write::stream::Packer;
 
 /// A frame of a stream, with its payload decompressed.
 pub struct Frame {
@@ -16,8 +17,8 @@ pub struct Frame {
 #[must_use]
 pub fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
-    let mut at = streams::MAGIC.len() + 8;
-    while bytes.starts_with(&streams::MAGIC) && at + HEAD <= bytes.len() {
+    let mut at = frame::MAGIC.len() + 8;
+    while bytes.starts_with(&frame::MAGIC) && at + HEAD <= bytes.len() {
         let [part, index, sequence, length, packed] =
             [0, 1, 2, 3, 4].map(|i| word(&bytes[at..], i));
         let start = at + HEAD;
@@ -40,9 +41,9 @@ pub fn frames(bytes: &[u8]) -> Vec<Frame> {
 /// When there is no memory to compress in.
 #[must_use]
 pub fn stream(frames: &mut [Frame]) -> Vec<u8> {
-    let mut out = streams::MAGIC.to_vec();
+    let mut out = frame::MAGIC.to_vec();
     out.extend(1_u64.to_le_bytes());
-    let mut packer = streams::Packer::new().expect("there is memory");
+    let mut packer = Packer::new().expect("there is memory");
     for frame in frames {
         match Part::of(frame.head[0]) {
             Some(Part::First) => seal_header(&mut frame.payload),

@@ -3,7 +3,7 @@
 //! The bytes are counted where they are taken, so what the allocator itself keeps back is not among them.
 
 use super::{BifResult, badarg, bifs};
-use crate::code::native;
+use crate::code::machine_code;
 use crate::ets::registry;
 use crate::heap;
 use crate::loader::module;
@@ -30,7 +30,7 @@ pub(super) fn memory() -> [(&'static str, usize); 9] {
     let atom = atoms::count() * ATOM_BYTES;
     let binary = heap::binary_bytes();
     let code_words: usize = module::all_versions().iter().map(|m| m.code().len()).sum();
-    let code = heap::literal_bytes() + code_words * 8 + native::bytes();
+    let code = heap::literal_bytes() + code_words * 8 + machine_code::bytes();
     let ets = registry::all_words() * 8;
     let slots = process::table().limit() + port::table().limit();
     let system = atom + binary + code + ets + slots * size_of::<usize>();

@@ -18,7 +18,8 @@ use crate::process::{Process, exists, is_of_old_incarnation};
 use crate::sys::msacc;
 use crate::term::atom::atom;
 use crate::term::{Atom, Port as PortId, Term, View, am, tag};
-use crate::trace::{native, sysprof};
+use crate::trace::record::native_functions;
+use crate::trace::sysprof;
 use crate::value::iolist::{self, Output};
 
 bifs! {
@@ -137,7 +138,7 @@ fn port_connect_2<'p>(p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'
 
 /// The BIF of this name, with three arguments, uses the port: profiles show the time of a driver in C as its own.
 fn drives(p: &Process, port: &Port, name: &str) {
-    native::drives(p, || {
+    native_functions::drives(p, || {
         port.is_linked().then(|| Mfa {
             module: am::erts_internal,
             function: Atom::new(name),

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::flags::{max_heap_map, queue_data_name};
 use super::{BifResult, Control, Raise, badarg, badopt, bifs, notsup};
 use crate::code::entry::export;
-use crate::code::native;
+use crate::code::machine_code;
 use crate::dist::busy_limit;
 use crate::dist::entry::DistEntry;
 use crate::exec::exception;
@@ -192,7 +192,7 @@ fn release_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         }
         "driver_version" => p.string("3.3"),
         "nif_version" => p.string("2.18"),
-        "emu_flavor" => atom(if native::is_on() { "jit" } else { "emu" }),
+        "emu_flavor" => atom(if machine_code::is_on() { "jit" } else { "emu" }),
         "emu_type" | "build_type" => atom("opt"),
         "os_type" => p.tuple(&[atom("unix"), atom(os_name())]),
         "os_version" => {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::RwLock;
 
 use super::op::{Op, entry};
-use crate::code::{bif, native};
+use crate::code::{bif, machine_code};
 use crate::heap::LiteralCell;
 use crate::term::entry::ACTIVE;
 pub(crate) use crate::term::entry::{Export, FunEntry, GENERATIONS, active};
@@ -35,7 +35,7 @@ impl Export {
         });
         let words = [
             Op::FuncInfo.word(0, 0, 0),
-            native::generic_entry(),
+            machine_code::generic_entry(),
             0,
             0,
             module.raw().0,

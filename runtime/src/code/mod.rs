@@ -9,7 +9,7 @@
 
 pub(crate) mod bif;
 pub(crate) mod entry;
-pub(crate) mod native;
+pub(crate) mod machine_code;
 pub(crate) mod nif;
 pub(crate) mod op;
 pub(crate) mod operand;

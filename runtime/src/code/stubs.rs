@@ -2,7 +2,7 @@
 //! return addresses.
 #![expect(unsafe_code, reason = "stacks are walked word by word")]
 
-use super::native;
+use super::machine_code;
 use super::op::Op;
 use crate::process::Process;
 use crate::term::{CodeAddress, RawTerm};
@@ -63,8 +63,8 @@ pub(crate) fn trace_return(kind: usize) -> u64 {
 /// The first of them, in the form of the engine that runs, and how many bytes they are apart.
 #[inline(always)]
 fn trace_returns() -> (u64, u64) {
-    match native::first_return() {
-        Some(first) => (first, native::RETURN_BYTES),
+    match machine_code::first_return() {
+        Some(first) => (first, machine_code::RETURN_BYTES),
         None => (TRACE_RETURNS.as_ptr() as u64, 8),
     }
 }
@@ -87,7 +87,7 @@ fn trace_frame_kind_from((first, bytes): (u64, u64), word: u64) -> Option<usize>
 /// Calls `visit` with every return address on the stack, innermost first, while it says so. A recursive call's frames,
 /// one behind the other, return to the same place: this address is visited once.
 pub(crate) fn for_each_return(p: &Process, mut visit: impl FnMut(CodeAddress) -> bool) {
-    for_each_return_word(p, |word| visit(native::specific(word)));
+    for_each_return_word(p, |word| visit(machine_code::specific(word)));
 }
 
 /// As [`for_each_return`], with the words as they stand on the stack, in the form of the engine that has put them

@@ -6,7 +6,7 @@ use super::guard::mfa_of;
 use super::raise::raise;
 use super::{call, dirty};
 use crate::code::bif::{Bif, Call};
-use crate::code::native;
+use crate::code::machine_code;
 use crate::code::stubs::for_each_return;
 use crate::process::{Control, Exception, Exiting, Leave, NativePc, Next, Outcome, Process, Saved};
 use crate::term::{CodeAddress, RawTerm, Term};
@@ -101,7 +101,7 @@ fn call_plain(
                 if let Control::Dirty(_) = control {
                     p.native_pc.set(NativePc {
                         pc: CodeAddress::of_word(std::ptr::from_ref(row) as u64),
-                        native: caller.and_then(native::native).unwrap_or(0),
+                        native: caller.and_then(machine_code::native).unwrap_or(0),
                         ..NativePc::NONE
                     });
                 }

@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 
 use super::call::Called;
-use crate::code::native;
+use crate::code::machine_code;
 use crate::code::stubs::{for_each_return, for_each_return_word};
 use crate::heap::Heap;
 use crate::loader::module::{self, Mfa};
@@ -118,7 +118,7 @@ fn fill_trace(p: &Process, current: Current, from_bif: bool, words: &mut [u64]) 
     }
     let mut is_first = !behind.is_null();
     for_each_return_word(p, |address| {
-        let is_current = std::mem::take(&mut is_first) && native::specific(address) == behind;
+        let is_current = std::mem::take(&mut is_first) && machine_code::specific(address) == behind;
         if at < words.len() && !is_current {
             words[at] = address.word();
             at += 1;
@@ -129,7 +129,7 @@ fn fill_trace(p: &Process, current: Current, from_bif: bool, words: &mut [u64]) 
 
 /// The call that a return address was left by, if its code is still there: one word back lies in it.
 fn call_before(address: CodeAddress) -> Option<CodeAddress> {
-    native::specific_if_known(address).map(CodeAddress::call)
+    machine_code::specific_if_known(address).map(CodeAddress::call)
 }
 
 /// What the top entry of a trace tells besides its place: `[{error_info, Map}]` or nothing.

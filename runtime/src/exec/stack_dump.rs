@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 
 use super::call::Called;
 use crate::code::entry::export;
-use crate::code::{native, stubs};
+use crate::code::{machine_code, stubs};
 use crate::loader::module::{self, Mfa};
 use crate::process::Process;
 use crate::term::{Atom, CodeAddress, RawTerm, Term, tag};
@@ -61,7 +61,7 @@ pub(crate) fn stack_dump(p: &Process, doing: Doing) -> String {
         if word.is_header() && word != RawTerm::NONE {
             return_address(
                 at,
-                native::specific(CodeAddress::of_word(word.0)),
+                machine_code::specific(CodeAddress::of_word(word.0)),
                 &mut text,
             );
             y = 0;

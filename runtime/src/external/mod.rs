@@ -6,11 +6,11 @@
 //! Both directions take terms of any depth. Pending work is on a stack of its own, so neither decoding nor encoding
 //! recurses.
 
+pub(crate) mod answer_terms;
 mod decode;
 mod encode;
 mod functions;
 mod local;
-pub(crate) mod order;
 #[cfg(test)]
 mod property;
 pub(crate) mod tags;

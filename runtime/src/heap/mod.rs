@@ -260,7 +260,7 @@ pub struct Heap {
     collected_words: u64,
     /// Words of messages that have been examined and not taken: nobody has allocated them.
     unclaimed_words: Cell<u64>,
-    /// The function whose calls compiled code counts as long as words are allocated by `htop` alone (`trace/in_line.rs`).
+    /// The function whose calls compiled code counts as long as words are allocated by `htop` alone (`trace/costs/in_line.rs`).
     /// Whatever else changes [`Heap::allocated_words`], or what `htop` is counted from, sets it to null.
     pub(crate) runs_on: Cell<CodeAddress>,
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::code::entry::export;
-use crate::code::{native, stubs};
+use crate::code::{machine_code, stubs};
 use crate::exec::exception::lookup;
 use crate::exec::stack_dump::stub_name;
 use crate::heap::Heap;
@@ -52,7 +52,7 @@ pub(super) fn hit(p: &mut Process, pc: CodeAddress, live: usize) -> Hit {
     let frame = p.stop.get().wrapping_sub(need);
     // SAFETY: H1: `need` words are free below the stack's top; I3: `live` registers hold terms.
     unsafe {
-        *frame = native::return_word(stubs::breakpoint_end());
+        *frame = machine_code::return_word(stubs::breakpoint_end());
         std::ptr::copy_nonoverlapping(p.registers().cast::<u64>(), frame.add(1), live);
         *frame.add(1 + live) = pc.behind().word();
     }
@@ -170,8 +170,8 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame<'_>> {
     let mut slots = Vec::new();
     let mut at: *const u64 = p.stop.get();
     while at < p.hend().cast_const() {
-        // SAFETY: H1: a word of the stack; TF1 of `trace::frame`.
-        let (word, traced) = unsafe { (RawTerm(*at), trace::frame_words(at)) };
+        // SAFETY: H1: a word of the stack; TF1 of `trace::calls::frame`.
+        let (word, traced) = unsafe { (RawTerm(*at), trace::calls::frame::words_at(at)) };
         at = at.wrapping_add(traced.max(1));
         if traced > 0 {
             continue;
@@ -182,7 +182,7 @@ pub(crate) fn stack_frames(p: &Process) -> Vec<StackFrame<'_>> {
             continue;
         }
         frames.push(StackFrame::new(function, code, std::mem::take(&mut slots)));
-        code = native::specific(CodeAddress::of_word(word.0));
+        code = machine_code::specific(CodeAddress::of_word(word.0));
         function = Function::that_called(p, code);
     }
     frames.push(StackFrame::new(function, code, slots));

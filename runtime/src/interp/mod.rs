@@ -14,7 +14,7 @@
 mod arms;
 pub(crate) mod bits;
 pub(crate) mod debugger;
-pub(crate) mod native;
+pub(crate) mod helpers;
 mod regs;
 mod run;
 mod table;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::code::Export;
 use crate::code::bif::Bif;
-use crate::code::native;
+use crate::code::machine_code;
 use crate::code::op::{Op, entry as head};
 use crate::code::operand::{Instruction, Reg, Src};
 use crate::exec::call::{Called, Ready};
@@ -146,7 +146,7 @@ impl<'p> Regs<'p> {
         self.swap_out();
         self.p.pc.set(match self.is_native {
             // What a call returns to is known by its compiled form.
-            true => native::specific(self.pc),
+            true => machine_code::specific(self.pc),
             false => self.pc,
         });
         self.p.live.set(live as u32);
@@ -156,7 +156,7 @@ impl<'p> Regs<'p> {
     /// As [`Regs::pause`], to do this instruction again: a function that begins with it is not called again.
     #[inline(always)]
     pub(super) fn pause_again(&mut self, outcome: Outcome, live: usize) -> Go {
-        trace::breakpoint::call_again(self.p, self.pc);
+        trace::calls::call_again(self.p, self.pc);
         self.pause(outcome, live)
     }
 
@@ -213,7 +213,7 @@ impl<'p> Regs<'p> {
         unsafe {
             self.stop = self.stop.sub(1);
             *self.stop = match self.is_native {
-                true => native::return_word(i.next()),
+                true => machine_code::return_word(i.next()),
                 false => i.next().word(),
             };
         }

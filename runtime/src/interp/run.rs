@@ -22,7 +22,7 @@ pub(super) const FLOAT_REGISTERS: usize = 1024;
 
 /// Runs `p` until its time is used up, it waits or it exits.
 pub(crate) fn run(p: &mut Process) -> Outcome {
-    trace::breakpoint::scheduled_in(p);
+    trace::calls::scheduled_in(p);
     let outcome = if p.flags.get().saves_calls {
         run_code::<true>(p)
     } else {
@@ -33,7 +33,7 @@ pub(crate) fn run(p: &mut Process) -> Outcome {
 
 /// A time slice of `p` has ended so.
 pub(crate) fn ended(p: &mut Process, outcome: Outcome) -> Outcome {
-    trace::breakpoint::scheduled_out(p);
+    trace::calls::scheduled_out(p);
     if !matches!(outcome, Outcome::Exit(_)) && p.shared().tracee.has(trace::events::RUNNING) {
         trace::events::scheduled_out(p);
     }
@@ -111,7 +111,7 @@ fn run_code<const SAVES: bool>(p: &mut Process) -> Outcome {
                         match std::mem::transmute::<u16, Op>(word as u16) {
                             Op::Breakpoint => {
                                 r.swap_out();
-                                match trace::breakpoint::hit(r.p, r.pc) {
+                                match trace::calls::hit(r.p, r.pc) {
                                     Ok(original) => word = original,
                                     Err(exiting) => return Outcome::Exit(exiting),
                                 }

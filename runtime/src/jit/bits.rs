@@ -5,7 +5,7 @@ use dynasmrt::{AssemblyOffset, DynasmApi, DynasmLabelApi, dynasm};
 use super::stubs::{Assembler, emit_bits};
 use super::templates::binaries::{BASE, START};
 use crate::heap::heap_bits_words;
-use crate::interp::native as helpers;
+use crate::interp::helpers;
 use crate::term::{sub_bits, tag};
 
 /// Makes a bitstring of the next `rcx` bits of the context in `rdx`, for which there is room: it is in `rax` then. Few

@@ -14,12 +14,12 @@ use super::templates::floats::{self, Floats};
 use super::templates::{self, effects, keeps};
 use super::{listing, perf, published};
 use crate::code::bif::Bif;
-use crate::code::native::{self, BEGINNING, Compiled, PROLOGUE_BYTES};
+use crate::code::machine_code::{self, BEGINNING, Compiled, PROLOGUE_BYTES};
 use crate::code::op::{Op, entry as head, read};
 use crate::code::operand::{Instruction, Reg};
 use crate::hash::HashMap;
 use crate::heap::{Heap, RESERVED_WORDS};
-use crate::interp::native::word_at;
+use crate::interp::helpers::word_at;
 use crate::loader::module::{Module, module_at};
 use crate::process::order::explore;
 use crate::term::{Atom, CodeAddress};
@@ -34,13 +34,13 @@ static COMPILING: Mutex<()> = Mutex::new(());
 /// Where there is no memory left for machine code, or `address` is in no function.
 pub(super) fn compile(address: CodeAddress) -> u64 {
     let _compiling = COMPILING.lock();
-    if let Some(compiled) = native::native(address) {
+    if let Some(compiled) = machine_code::native(address) {
         return compiled;
     }
     let (module, offset) = module_at(address).expect("code is of a module");
     let entry = module.function_at(offset).expect("code is of a function");
     compile_function(&module, entry);
-    native::native(address).expect("an instruction of the function")
+    machine_code::native(address).expect("an instruction of the function")
 }
 
 /// Compiles this function, unless it is compiled or not there.
@@ -49,7 +49,7 @@ pub(crate) fn compile_now(module: &Module, function: Atom, arity: u8) {
     let Some(entry) = module.find(function, arity) else {
         return;
     };
-    if native::is_on() && module.word(entry, head::BODY).load(Ordering::SeqCst) == 0 {
+    if machine_code::is_on() && module.word(entry, head::BODY).load(Ordering::SeqCst) == 0 {
         compile_function(module, entry);
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn compile_now(module: &Module, function: Atom, arity: u8) {
 /// Compiles the function with this entry, for the processes to run.
 fn compile_function(module: &Module, entry: u32) {
     let compiled = function(module, entry);
-    let start = native::add(&compiled, |start| {
+    let start = machine_code::add(&compiled, |start| {
         published::function(module, entry, &compiled, start)
     });
     let start = start.expect("256 MB are enough for compiled code");
@@ -67,7 +67,7 @@ fn compile_function(module: &Module, entry: u32) {
     explore::compiled(mfa.module, mfa.function, mfa.arity);
     let body = start + PROLOGUE_BYTES;
     module.word(entry, head::BODY).store(body, Ordering::SeqCst);
-    native::lead_entry(
+    machine_code::lead_entry(
         module.word(entry, head::NATIVE),
         module.word(entry, head::BODY),
         module.word(entry, 0),

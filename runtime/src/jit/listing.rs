@@ -10,8 +10,8 @@ use std::io::{self, Write as _};
 use std::rc::Rc;
 use std::sync::OnceLock;
 
+use beamline_formats::machine_code::Request;
 use beamline_formats::name;
-use beamline_formats::native_code::Request;
 use beamline_settings::variable::Variable as _;
 use iced_x86::{
     Decoder, DecoderOptions, Formatter as _, Instruction, IntelFormatter, MemorySizeOptions,
@@ -20,10 +20,10 @@ use iced_x86::{
 
 use super::compile;
 use super::stubs::name_in_table;
-use crate::code::native::Compiled;
+use crate::code::machine_code::Compiled;
 use crate::code::op::entry as head;
 use crate::hash::HashMap;
-use crate::interp::native::word_at;
+use crate::interp::helpers::word_at;
 use crate::loader::disasm::Specific;
 use crate::loader::module::Module;
 use crate::sys::chance::names;

@@ -1,24 +1,25 @@
 //! Calls of functions under breakpoints, in line: what the breakpoints of one session count, and what its one meter in a
-//! process measures. The same in Rust, for all cases: `trace/breakpoint.rs` and `trace/meter.rs`.
+//! process measures. The same in Rust, for all cases: `trace/calls/` and `trace/measure/meter.rs`.
 
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::stubs::{
     Assembler, YIELD_AT_RETURN, load_arguments, load_result, slot, swap_in, swap_out,
 };
-use crate::code::native::RETURN_BYTES;
+use crate::code::machine_code::RETURN_BYTES;
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::TRACE_FRAMES;
 use crate::heap::RESERVED_WORDS;
-use crate::interp::native::Slice;
+use crate::interp::helpers::Slice;
 use crate::process::CONTEXT_REDS;
 use crate::process::offset as process;
 use crate::term::tag;
-use crate::trace::breakpoint::{active_address, offset as breakpoint, record_call, record_return};
-use crate::trace::frame::layout::{self as frame, ACCOUNT_WORDS, RECORDED_WORDS};
-use crate::trace::in_line::{changes_address, offset as in_line};
-use crate::trace::meter::offset as meter;
-use crate::trace::node::offset as node;
+use crate::trace::breakpoint::{active_address, offset as breakpoint};
+use crate::trace::calls::frame::layout::{self as frame, ACCOUNT_WORDS, RECORDED_WORDS};
+use crate::trace::calls::{record_call, record_return};
+use crate::trace::costs::in_line::{changes_address, offset as in_line};
+use crate::trace::costs::node::offset as node;
+use crate::trace::measure::meter::offset as meter;
 
 const BODY: i8 = 8 * head::BODY as i8;
 const SMALL_SHIFT: i8 = frame::SMALL_SHIFT as i8;
@@ -90,7 +91,7 @@ pub(super) fn emit_entry(a: &mut Assembler, to: &Labels) -> AssemblyOffset {
 /// Counts the call of the function whose entry is in `rax`, where that is the one that runs already, as the process's
 /// [`InLine`] says, and goes on with what follows; goes to `looks` otherwise. Takes `rdx` and `r11`.
 ///
-/// [`InLine`]: crate::trace::in_line::InLine
+/// [`InLine`]: crate::trace::costs::in_line::InLine
 pub(super) fn emit_runs_on(a: &mut Assembler, yields: DynamicLabel, looks: DynamicLabel) {
     let (counts, goes) = (a.new_dynamic_label(), a.new_dynamic_label());
     dynasm!(a

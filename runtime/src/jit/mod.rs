@@ -1,7 +1,7 @@
 //! The compiled engine, which runs specific instructions as machine code.
 //!
 //! A function is compiled at its first call, template by template (`compile.rs`, `templates/`). What a template leaves
-//! out is done by the interpreter's arm of the instruction (`interp/native.rs`). Calls of traced functions are counted and
+//! out is done by the interpreter's arm of the instruction (`interp/helpers.rs`). Calls of traced functions are counted and
 //! measured in line (`metered.rs`).
 //!
 //! Machine registers while compiled code runs:
@@ -51,12 +51,12 @@ mod templates;
 
 use std::io;
 
-use crate::interp::native::{self, Slice};
+use crate::interp::helpers::{self, Slice};
 use crate::process::{Outcome, Process};
 use crate::sys::signal;
 use crate::trace;
 
-pub(crate) use crate::code::native::is_on;
+pub(crate) use crate::code::machine_code::is_on;
 pub(crate) use compile::compile_now;
 pub use listing::native_code;
 
@@ -85,12 +85,12 @@ pub(crate) fn start_thread() {
 
 /// Runs `p` until its time is used up, it waits or it exits.
 pub(crate) fn run(p: &mut Process) -> Outcome {
-    trace::breakpoint::scheduled_in(p);
+    trace::calls::scheduled_in(p);
     let mut slice = Slice::new(compile::compile);
     // SAFETY: P3: it goes on where it has stopped; J1.
     unsafe {
-        let to = native::resume(p, &mut slice);
+        let to = helpers::resume(p, &mut slice);
         stubs::enter(p, to, &mut slice);
     }
-    native::ended(p, slice.outcome())
+    helpers::ended(p, slice.outcome())
 }

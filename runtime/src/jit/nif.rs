@@ -9,7 +9,7 @@ use crate::code::nif::Nif;
 use crate::code::op::entry as head;
 use crate::exec::nif::layout;
 use crate::heap::{Heap, NIF_CHECKS};
-use crate::interp::native::{self as helpers, Slice};
+use crate::interp::helpers::{self, Slice};
 use crate::process::offset::{
     FCALLS, FRAGMENT_WORDS, HEAP, HTOP, OVERHEAD_LIMIT, OVERHEAD_WORDS, RESUMED_CALL, STOP,
 };

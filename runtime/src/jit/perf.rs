@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use beamline_formats::name;
 use parking_lot::Mutex;
 
-use crate::code::native::Compiled;
+use crate::code::machine_code::Compiled;
 use crate::code::op::entry as head;
 use crate::loader::module::Module;
 use crate::sys::chance::{clock, names};

@@ -10,7 +10,7 @@ use beamline_settings::published::{Kind, Piece, Published};
 use super::perf;
 use super::stubs::slot;
 use crate::code::bif::Bif;
-use crate::code::native::{self, BYTES, Compiled};
+use crate::code::machine_code::{self, BYTES, Compiled};
 use crate::code::op::{Op, entry as head};
 use crate::code::published::{self, Listed};
 use crate::code::stubs;
@@ -28,7 +28,7 @@ pub(super) fn start(code_start: u64) {
     published::start(&Published {
         code_start,
         code_end: code_start + BYTES as u64,
-        normal_exit: native::return_word(stubs::normal_exit()),
+        normal_exit: machine_code::return_word(stubs::normal_exit()),
         frame_back: offset(slot::BACK),
         frame_entry: offset(slot::KEPT[0]),
         frame_process: offset(slot::PROCESS),

@@ -10,14 +10,14 @@ use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, VecAssem
 
 use super::templates::keeps::ARGUMENTS;
 use super::{bits, metered, nif, perf, published};
-use crate::code::native::{BYTES, Common, RETURN_BYTES, start as start_native};
+use crate::code::machine_code::{BYTES, Common, RETURN_BYTES, start as start_native};
 use crate::code::op::{Op, entry as head};
 use crate::code::stubs::RETURNS;
-use crate::interp::native::{self as helpers, FAIL, HELPERS, Slice};
+use crate::interp::helpers::{self, FAIL, HELPERS, Slice};
 use crate::process::Process;
 use crate::process::offset::{FCALLS, HTOP, PC, STOP};
 use crate::sys::code_memory::CodeMemory;
-use crate::trace::frame::layout;
+use crate::trace::calls::frame::layout;
 
 pub(super) type Assembler = VecAssembler<X64Relocation>;
 

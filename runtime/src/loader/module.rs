@@ -13,7 +13,7 @@ use super::types::Types;
 use crate::code::entry::{self, FunEntry};
 use crate::code::op::entry as head;
 use crate::code::record::{self, Defined};
-use crate::code::{bif, native};
+use crate::code::{bif, machine_code};
 use crate::hash::FxBuildHasher;
 use crate::heap::{Heap, LiteralArea, release};
 use crate::hook::Hook;
@@ -246,7 +246,7 @@ impl Drop for Module {
             (WATCH.get().freed)(self, entry);
         }
         let code = self.code.as_ptr_range();
-        native::remove(code.start as u64..code.end as u64);
+        machine_code::remove(code.start as u64..code.end as u64);
         release::release(std::mem::take(self.literals.get_mut()));
     }
 }

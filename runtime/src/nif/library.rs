@@ -22,7 +22,7 @@ use crate::process::{Dirty, Outcome, Process, SpawnOptions, spawn_native};
 use crate::sched::schedulers;
 use crate::sys::crash::{self, Native};
 use crate::term::{Atom, RawTerm, Term, am};
-use crate::trace::place::set_first_word;
+use crate::trace::breakpoint::place::set_first_word;
 
 /// The version of the interface: that of OTP 29.
 pub(super) const VERSION: (c_int, c_int) = (2, 18);

@@ -1,4 +1,4 @@
-//! Sequential trace tokens, as processes and messages have them. `trace/seq.rs` has the operations on them.
+//! Sequential trace tokens, as processes and messages have them. `trace/tell/seq.rs` has the operations on them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ use beamline_settings::variable::Variable as _;
 
 use super::{Scheduler, add, turns};
 use crate::code::entry::find_export;
-use crate::code::native;
+use crate::code::machine_code;
 use crate::jit;
 use crate::loader::module::versions;
 use crate::process::dirty_queues::{KINDS, queue_of};
@@ -401,7 +401,7 @@ impl Scheduler {
         become_(Role::Runs);
         // Without one, it is slower.
         let _ = region::begin();
-        native::note_fork();
+        machine_code::note_fork();
         if !is_loud && mute().is_err() {
             leave(3);
         }
@@ -557,7 +557,7 @@ fn ended(socket: &mut UnixStream, end: End) {
 /// This process is a worker from now on.
 fn begin_to_work(scenario: &Scenario) {
     become_(Role::Works);
-    native::note_fork();
+    machine_code::note_fork();
     ignore_keys();
     match UnixStream::connect(&scenario.socket) {
         Ok(socket) => OWN.with_borrow_mut(|own| own.socket = Some(socket)),

@@ -10,7 +10,7 @@ use crate::loader::module::{self, Module};
 use crate::scheduler::alone;
 use crate::sys::chance::ticks;
 use crate::term::Atom;
-use crate::trace::meter::Measures;
+use crate::trace::costs::account::Measures;
 use crate::trace::trial::Trial;
 
 /// The functions, of `tracing_costs.erl`.

@@ -2,10 +2,13 @@
 
 use beamline_formats::ring::Growing;
 
-use super::events::{self, Collection};
-use super::seq::{self, Mark, Token};
-use super::tracer::Event;
-use super::{breakpoint, flags, meter, record, sysmon, sysprof};
+use super::record::spent;
+use super::session::tracer::Event;
+use super::session::{flags, monitor};
+use super::tell::events::{self, Collection};
+use super::tell::seq::{self, Mark, Token};
+use super::tell::{sysmon, sysprof};
+use super::{calls, record};
 use crate::exec::exception::where_is;
 use crate::heap::{Heap, Message};
 use crate::process::dirty::DirtyTicks;
@@ -47,7 +50,7 @@ impl Probes for Tracing {
         record::registered(pid, name);
     }
     fn unwinding(&self, p: &mut Process) {
-        breakpoint::unwinding(p);
+        calls::unwinding(p);
     }
     fn ordered(&self, pid: Pid, told: order::OrderEvent) {
         if !explore::keep_step(pid, told) {
@@ -85,11 +88,11 @@ impl Probes for Tracing {
         sysmon::busy_dist_port(p, controller);
     }
     fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks) {
-        breakpoint::charge_dirty(p, dirty, times);
+        calls::charge_dirty(p, dirty, times);
     }
     fn gone(&self, p: &Process) {
         events::exited(p);
-        sysmon::exited(p.pid());
+        monitor::exited(p.pid());
         sysprof::exited(p.pid());
     }
 
@@ -124,7 +127,7 @@ impl Probes for Tracing {
         sysmon::queue_shrank(p);
     }
     fn own_message_taken(&self, p: &mut Process, message: Term<'_>) {
-        meter::own_message_taken(p, message);
+        spent::own_message_taken(p, message);
     }
 
     fn token_sent(&self, p: &Process, to: Term<'_>, message: Term<'_>) -> Option<Token> {

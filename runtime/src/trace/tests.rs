@@ -1,14 +1,18 @@
 //! Tests of breakpoints on running code, `tests/beams/traced.erl`. The expected words are those of OTP 29.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use beamline_formats::profile::{Libraries, Request, Span, Type};
 
+use super::breakpoint::change::{self, end_later};
+use super::session::{kind, permission};
 use super::*;
+use crate::loader::module::Mfa;
 use crate::loader::{load, module};
 use crate::process::{self, MaxHeap, SpawnOptions};
 use crate::sys::chance::clock::outside_now;
-use crate::term::Term;
+use crate::term::{Atom, Pid, Term, am};
 
 /// Tests share the machine: those that trace all processes take turns, with each other and with those whose
 /// processes would be seen.

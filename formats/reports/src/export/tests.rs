@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::*;
 use crate::events::sample::{self, Sample, process};
 
-mod native;
+mod native_functions;
 mod samples;
 
 fn export(recording: &Recording, target: Target) -> Vec<u8> {

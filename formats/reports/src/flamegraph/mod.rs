@@ -6,7 +6,7 @@
 mod chart;
 mod diff;
 mod fold;
-mod native;
+mod native_frames;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -288,7 +288,7 @@ fn from_lines<W: Write>(
     let mut drawn = Vec::new();
     let lines = lines.iter().map(String::as_str);
     flamegraph::from_lines(options, lines.clone(), &mut drawn).map_err(|e| fail(&e))?;
-    let legend = native::legend(lines.clone(), options.palette_map.as_deref());
+    let legend = native_frames::legend(lines.clone(), options.palette_map.as_deref());
     let drawn = svg::finish(&String::from_utf8_lossy(&drawn), style, axis, &legend);
     out.write_all(drawn.as_bytes()).map_err(|e| fail(&e))
 }
@@ -388,10 +388,10 @@ fn palette<'a>(
     for (mfa, native) in functions {
         let (module, function, _) = mfa;
         let shade = if shape.by == By::Module { "" } else { function };
-        let color = native.map_or(color(module, shade), native::color);
+        let color = native.map_or(color(module, shade), native_frames::color);
         map.insert(fold::function_frame(shape.by, mfa, native), color);
     }
-    map.insert(WAITS_FOR_DIRTY, native::DIRTY_WAIT.color());
+    map.insert(WAITS_FOR_DIRTY, native_frames::DIRTY_WAIT.color());
     // The frame below all others has no name of its own.
     map.insert("", rgb(0xd6, 0xd3, 0xc8));
     map
@@ -408,7 +408,7 @@ fn color(module: &str, name: &str) -> Color {
 
 /// The colour of a function's frames, as CSS writes it.
 pub(crate) fn css_color(module: &str, name: &str, native: Option<Native>) -> String {
-    let color = native.map_or(color(module, name), native::color);
+    let color = native.map_or(color(module, name), native_frames::color);
     format!("#{:02x}{:02x}{:02x}", color.r, color.g, color.b)
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use beamline_formats::name;
 
-use super::native::{self, Look};
+use super::native_frames::{self, Look};
 
 /// How the drawing's own script takes the name of a frame, and what it does instead.
 const NAME: &str = r#"var txt = find_child(e, "title").textContent.replace(/\([^(]*\)$/,"");"#;
@@ -217,7 +217,7 @@ pub(super) fn finish(svg: &str, style: &str, ticks: &[Tick], looks: &[Look]) -> 
         style.push_str(AXIS_STYLE);
     }
     if !looks.is_empty() {
-        style.push_str(&native::style());
+        style.push_str(&native_frames::style());
         style.push_str(LEGEND_STYLE);
     }
     let svg = svg.replacen("</style>", &format!("{style}</style>"), 1);

@@ -152,7 +152,7 @@ fn native_code_has_frames_of_its_own_among_modules() {
         svg.contains("Native code on a dirty CPU scheduler</text>"),
         "{svg}"
     );
-    let fill = native::Look::of(Native::DirtyCpu).fill();
+    let fill = native_frames::Look::of(Native::DirtyCpu).fill();
     // The frame, its square in the legend and what the style says of both.
     assert!(svg.matches(&fill).count() >= 3, "{svg}");
 }

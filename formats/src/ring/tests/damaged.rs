@@ -181,7 +181,7 @@ fn a_name_that_is_longer_than_names_are_is_damage() {
     let entry = |words: usize| {
         let payload = vec![0x6161_6161_6161_6161; words];
         let first = (words as u64 * 8) | (1 << 32);
-        let first = first | super::names::check(first, &payload);
+        let first = first | crate::ring::model::names::check(first, &payload);
         let words = std::iter::once(first).chain(payload);
         words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()
     };

@@ -15,7 +15,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::layout::{BLOCK_SLOTS, PAGE, segment};
+use super::model::layout::{BLOCK_SLOTS, PAGE, segment};
+use super::model::names;
 use super::*;
 
 fn options(schedulers: u32, blocks: u64, when_full: WhenFull) -> RingOptions {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use beamline_settings::random::Numbers;
 
-use super::super::stream::HEAD;
+use super::super::model::frame::HEAD;
 use super::*;
 
 /// Writes so many numbers into a ring that holds far less, while they are taken out into a stream.

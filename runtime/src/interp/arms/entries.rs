@@ -45,7 +45,7 @@ arms! {
     /// Where a traced call returns to.
     fn trace_return(r, i: TraceReturn) {
         r.swap_out();
-        let back = trace::breakpoint::returned(r.p, i.kind() as u64);
+        let back = trace::calls::returned(r.p, i.kind() as u64);
         r.swap_in();
         r.return_to(back)
     }

@@ -9,7 +9,7 @@ use super::encode::{opcode, put_float};
 use super::{R15, RAX, RBP, RCX, RDX, load_at, store};
 use crate::code::op::{Op, read};
 use crate::code::operand::Src;
-use crate::interp::native::Slice;
+use crate::interp::helpers::Slice;
 use crate::jit::compile::Compiler;
 use crate::jit::stubs::slot;
 use crate::term::{CodeAddress, tag};

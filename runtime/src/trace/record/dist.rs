@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use beamline_formats::ring::{Id, Name};
 
-use super::reports::{TEXT, text_of};
 use super::{RingEvent, id_of, namer, recorder};
 use crate::term::{Atom, Pid, Term, View, tag};
+use crate::trace::costs::text::{TEXT, text_of};
 
 /// Signals to and from other nodes are recorded.
 static ASKED: AtomicBool = AtomicBool::new(false);

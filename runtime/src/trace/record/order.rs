@@ -3,7 +3,6 @@
 use beamline_formats::profile::Origin;
 use beamline_formats::ring::{Event as RingEvent, Growing, NameId, Touch as How};
 
-use super::reports::text_of;
 use super::{OWN, Recorder, ThreadSegment, id_of, recorder};
 use crate::exec::exception;
 use crate::loader::module::Mfa;
@@ -14,6 +13,7 @@ use crate::process::order::{self, NameIds, OrderEvent, answer};
 use crate::sys::chance::clock::monotonic_ns;
 use crate::term::hash::internal_hash;
 use crate::term::{Atom, Pid};
+use crate::trace::costs::text::text_of;
 
 /// Processes tell their steps from now on, and where in the code these are, if that is asked for.
 pub(super) fn begin(with_sites: bool) {

@@ -6,9 +6,10 @@ use super::{Recorder, id_of};
 use crate::loader::module::Mfa;
 use crate::process::Peer;
 use crate::term::{Atom, Term, View};
-use crate::trace::sysmon;
-use crate::trace::system_event::{Long, Number, SystemEvent};
-use crate::trace::tracer::{Event, Report};
+use crate::trace::costs::text::text_of;
+use crate::trace::session::monitor::Monitor;
+use crate::trace::session::system_event::{Limits, Long, Number, SystemEvent};
+use crate::trace::session::tracer::{Event, Report};
 
 /// What happens to a message with a sequential trace token.
 pub(in crate::trace) enum Passes {
@@ -26,17 +27,6 @@ pub(in crate::trace) struct Passed<'t> {
     pub(in crate::trace) from: Peer,
     pub(in crate::trace) to: Term<'t>,
     pub(in crate::trace) message: Term<'t>,
-}
-
-/// Parts of a term, and bytes of its text, that a record holds.
-const PARTS: i64 = 24;
-pub(super) const TEXT: usize = 120;
-
-pub(in super::super) fn text_of(term: Term<'_>) -> String {
-    let bytes = term.display_cut(PARTS).to_bytes();
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    text.truncate(text.floor_char_boundary(TEXT));
-    text
 }
 
 /// The record of a system event; functions and atoms get their names in the recording.
@@ -75,11 +65,11 @@ fn record_of(
 }
 
 /// Has these system events recorded.
-pub(super) fn monitor(system: &System) -> sysmon::Monitor {
-    sysmon::Monitor {
+pub(super) fn monitor(system: &System) -> Monitor {
+    Monitor {
         is_recorded: true,
         receiver: None,
-        limits: sysmon::Limits {
+        limits: Limits {
             long_gc: Number(system.long_gc_ms),
             long_schedule: Number(system.long_schedule_ms),
             large_heap: Number(system.large_heap_words),
@@ -267,8 +257,8 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::system_event::PortOp;
-    use crate::trace::system_event::tests::samples;
+    use crate::trace::session::system_event::PortOp;
+    use crate::trace::session::system_event::tests::samples;
     use beamline_formats::ring::Group;
 
     #[test]

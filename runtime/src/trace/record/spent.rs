@@ -3,9 +3,27 @@
 
 use beamline_formats::ring::{Event as RingEvent, Group};
 
-use super::Recorder;
+use super::{Recorder, recorder};
+use crate::heap::{Literals, size};
 use crate::loader::module::Mfa;
 use crate::process::Process;
+use crate::term::Term;
+use crate::trace::measure::meters::all_of;
+
+/// `p` takes a message to itself. Its words count a second time where words are counted, as those of any message that is
+/// received. Source: `erts_adjust_message_break()`.
+#[cold]
+pub(in crate::trace) fn own_message_taken(p: &mut Process, message: Term<'_>) {
+    if all_of(p).any(|meter| meter.measures.words) || tells_words() {
+        let words = size(message, Literals::Count);
+        p.count_again(words);
+    }
+}
+
+/// Whether a recording of words goes on.
+fn tells_words() -> bool {
+    recorder().is_some_and(|recorder| recorder.spends.words)
+}
 
 /// The numbers that the recording asks for.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use super::{Done, Transform};
 use crate::beam::{Arg, Op as Gen};
 use crate::code::bif;
 use crate::code::entry::{export, stub_instruction};
-use crate::code::native;
+use crate::code::machine_code;
 use crate::code::op::{entry as head, put};
 use crate::code::operand::Sink;
 use crate::term::{RawTerm, am};
@@ -25,7 +25,7 @@ impl Transform<'_> {
         let (module, function) = (self.src(args[0])?, self.src(args[1])?);
         self.put(put::FuncInfo {
             arity,
-            native: native::generic_entry(),
+            native: machine_code::generic_entry(),
             body: 0,
             breakpoint: 0,
             module: RawTerm(module),
