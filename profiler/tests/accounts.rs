@@ -1,7 +1,7 @@
-//! Whose words and time it is, where calls end by exceptions.
+//! Which function is charged for words and time when calls end by exceptions.
 //!
-//! In a random program each function is called in one place alone, besides by itself. So who is charged for what a function
-//! allocates is known, whichever functions are traced: the function, or else the nearest of those that lead to it, or else
+//! In a random program each function is called in one place alone, besides by itself. So the function that is charged for an
+//! allocation is known, whichever functions are traced: the function, or else the nearest of those that lead to it, or else
 //! nobody. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` ask for other programs, and for more of them.
 
 mod place;

@@ -1,4 +1,4 @@
-//! Dirty schedulers: how many there are, and what is told of them.
+//! Dirty schedulers: how many there are, and what statistics and traces say of them.
 
 mod library;
 mod place;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use place::{Place, errors};
 
-/// Has processes run on dirty schedulers, and prints what is told meanwhile.
+/// Has processes run on dirty schedulers, and prints what statistics and traces say meanwhile.
 const PROGRAM: &str = r#"
 -module(work).
 -compile(nowarn_deprecated_catch).

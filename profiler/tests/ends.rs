@@ -69,8 +69,8 @@ fn a_full_table_of_atoms_ends_the_machine() {
     assert_eq!(status.code(), Some(1), "{status:?}");
 }
 
-/// Who is linked to a process asks one that monitors it, as soon as it has ended, whether it knows. Of two that monitor
-/// it, the one of high priority is told first.
+/// As soon as a process has ended, one that is linked to it asks one that monitors it whether it knows. Of two monitors, the
+/// one of high priority gets its message first.
 const TOLD: &str = "\
 -module(work).
 -export([main/1]).

@@ -327,7 +327,7 @@ mod in_a_browser {
         return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     })";
 
-    /// What of a part is wider than its place.
+    /// The elements of a part that are wider than their place.
     fn too_wide(browser: &mut Browser, part: &str) -> String {
         browser.text(&format!(
             "[document.documentElement, ...document.querySelectorAll('#{part} *, .top *')]\
@@ -555,7 +555,7 @@ mod in_a_browser {
             assert!(hash.contains(part), "{part} in {hash}");
         }
         let (picture, detail) = (browser.picture("flame"), browser.detail("flame"));
-        // The same in another window.
+        // The address opens the same view in another window.
         let mut other = Browser::start();
         other.open(&format!("{page}{hash}"));
         other.focus("flame");

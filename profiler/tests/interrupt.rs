@@ -71,7 +71,7 @@ fn a_second_interrupt_ends_at_once() {
     let Some(place) = work() else { return };
     let child = start(&place, &["record", "-o", "b.stream"], IS_DEAF);
     interrupt(&child);
-    // The emulator is told before the second one comes: signals that come together are one.
+    // The emulator must have the first signal before the second is sent: pending signals of one number merge.
     let os_pid = Recording::open(&part_of(&place.file("b.stream")))
         .expect("a ring")
         .os_pid();

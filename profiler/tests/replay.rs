@@ -87,8 +87,8 @@ sleeps(Me) -> receive never -> ok after 50 -> proc_lib:hibernate(?MODULE, woken,
 woken(Me) -> receive wake -> Me ! woken end.
 ";
 
-/// Exit signals are lost to whoever does not trap exits yet, become messages, and end who has two of them: in a replay, which
-/// waits for no time, they come when they like.
+/// An exit signal kills a process that does not trap exits yet, or becomes a message, and the second one ends the process.
+/// A replay does not wait for time, so nothing but the recorded order says when they come.
 const TRAPS: &str = "\
 -module(work).
 -export([main/1]).
@@ -325,7 +325,7 @@ main(_) ->
     halt(3).
 ";
 
-/// `gone` is who was not there any more, and not who ends with the same reason.
+/// `gone` says that a process was not there any more; a process that exits with `noproc` was.
 #[test]
 fn who_exits_with_noproc_was_not_gone() {
     let Some(place) = Place::new(NOPROC) else {

@@ -97,7 +97,7 @@ fn a_replay_stops_where_it_is_told_to() {
     };
     record(&place);
     let trace = trace(&place);
-    // Its processes have steps that only they have: the main one is told of the end of another.
+    // Each process has steps of its own: the main one gets the exit of another.
     let child = reference(line_with(&trace, "-main/1-fun-"));
     let main = child.rsplit_once('.').expect("a parent").0;
     let number = &child[1..];

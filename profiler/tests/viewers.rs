@@ -125,7 +125,7 @@ fn speedscope_opens_an_export_in_a_browser() {
         );
         assert!(told.contains("work"), "{name}: {told}");
     }
-    // A file that is none is told as such: the test can fail.
+    // The viewer rejects a file of another kind, so the test can fail.
     place.write("none.json", "{\"none\": true}");
     let told = speedscope(&folder.join(page), &place, "none.json");
     assert!(

@@ -299,7 +299,7 @@ impl Scheduler {
         };
         let (has_handed_over, parking) = (self.has_handed_over.take(), &self.machine.parking);
         let _sleeps = msacc::within(State::Sleep);
-        // The turn is given back when this scheduler is no longer announced as idle: who wakes it finds it waiting.
+        // The turn is given back when this scheduler is no longer announced as idle, so that a waker finds it waiting.
         let waiting = poll::take_turn();
         match &waiting {
             Some(waiting) => {

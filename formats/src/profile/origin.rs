@@ -191,7 +191,7 @@ fn archived(escript: &Path) -> io::Result<Vec<CodeFile>> {
     files.collect()
 }
 
-/// What is in a folder, in order; nothing where it cannot be read.
+/// The entries of a folder, in order; none if it cannot be read.
 fn paths_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries

@@ -288,7 +288,7 @@ mod tests {
         let mut registered = [0; 6];
         node.read_exact(&mut registered).unwrap();
         assert_eq!(&registered[..2], [ALIVE2_X_ANSWER, 0]);
-        // The name is taken; an older node is told so in its own way.
+        // The name is taken; an older node gets that answer in the older form.
         assert_eq!(&answer(at, &alive("a", 5))[..2], [ALIVE2_ANSWER, 1]);
         let found = answer(at, &[PORT_PLEASE2, b'a']);
         assert_eq!(&found[..4], [PORT2, 0, 35, 40]);

@@ -31,7 +31,7 @@ pub(super) struct Machine {
 pub(super) struct Worker {
     stream: UnixStream,
     all_need: AllNeed,
-    /// What of that it has.
+    /// The needs that this machine meets.
     has: Needs,
     is_loud: bool,
     /// When runs are ended, however far they are.

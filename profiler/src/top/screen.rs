@@ -1,4 +1,4 @@
-//! What of a view stands on a screen of so many columns and lines, and what keys change of it.
+//! The part of a view that fits a screen of some columns and lines, and the keys that move it.
 
 use std::fmt::Write as _;
 

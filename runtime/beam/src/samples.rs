@@ -183,7 +183,7 @@ impl Sample {
         }
     }
 
-    /// The same parts with other `data` in chunk `id`.
+    /// This sample with other `data` in chunk `id`.
     pub fn set(mut self, id: &'static [u8; 4], data: Vec<u8>) -> Sample {
         self.chunks.retain(|(chunk, _)| *chunk != id);
         self.chunks.push((id, data));

@@ -193,7 +193,7 @@ fn root_in(dir: &Path) -> Option<(PathBuf, u32)> {
     ["", "lib/erlang", "usr/lib/erlang"].iter().find_map(|sub| {
         let root = dir.join(sub);
         let release = release_of(&root)?;
-        // Not what a link leads to: programs are told the name that was given.
+        // Links are not followed: programs see the name that was given.
         let root = std::path::absolute(&root).unwrap_or(root);
         Some((root.components().collect(), release))
     })

@@ -495,8 +495,8 @@ mod loom_tests {
         });
     }
 
-    /// The first waits outside until a byte comes, which takes the token of a waker or leaves its interrupt for the second,
-    /// who waits by another parker: it is woken by its own waker all the same.
+    /// The first waits outside until a byte comes, which takes the token of a waker or leaves its interrupt for the second.
+    /// The second waits by another parker: its own waker wakes it all the same.
     #[test]
     fn loom_an_interrupt_of_an_earlier_wait_takes_none_of_the_next() {
         let mut model = loom::model::Builder::new();

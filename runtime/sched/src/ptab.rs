@@ -15,7 +15,7 @@
 //!
 //! Invariants:
 //! - PT1: a non-null slot holds a pointer from `Arc::into_raw` and owns one strong count.
-//! - PT2: the count of a slot is given up only by who swapped the pointer out, and only through `defer` on the global
+//! - PT2: only the thread that swapped the pointer out gives up the count of a slot, and only through `defer` on the global
 //!   epoch, or in `drop(&mut self)`. So a pointer loaded while pinned lives until the pin ends, as long as the table is
 //!   borrowed as well. (`T: Send + Sync`, so any thread may borrow or drop it.)
 //! - PT3: a datum in `free` is in no slot and in no `Reservation`, and the other way round: its holder alone writes its

@@ -99,8 +99,8 @@ fn link<'p>(p: &'p Process, other: Term<'p>, priority: bool) -> BifResult<'p> {
         None => !crate::process::ports::exists(other.as_port().ok_or_else(badarg)?),
     };
     static NATIVE: Native = Native::new("erlang", "link", 1);
-    // A replay goes by what was found in the recorded run. What is gone by now ends as if it had been there, and who is there
-    // still had gone.
+    // A replay follows the recorded run: where the two differ, a process that is gone by now counts as alive, and one that
+    // still lives counts as gone.
     let refuses = gone && !p.flags.get().trap_exit;
     let links = answer::in_turn(p, &NATIVE, || Ok(Term::bool(!refuses)))?;
     if links == am::false_ {

@@ -530,7 +530,7 @@ fn scheduler_flag<'p>(p: &'p Process, name: &str, value: Term<'p>) -> Option<Bif
         }
         ("schedulers_online" | "dirty_cpu_schedulers_online", _) => Err(badarg().into()),
         ("multi_scheduling", _) => multi_scheduling(p, value),
-        // On for as long as one of those lives who asked for it, whom a process counts.
+        // It is on as long as one of the processes lives that have asked for it; a process of the runtime counts them.
         ("scheduler_wall_time", _) => match value.as_bool() {
             Some(_) => {
                 let counted = Atom::new("system_flag_scheduler_wall_time");

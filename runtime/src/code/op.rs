@@ -61,8 +61,8 @@ macro_rules! specific_ops {
                 ],)* }
             }
 
-            /// How many words the instruction takes whose code is at `pc`, and whose first word is, or was, `word`: as
-            /// those reckon who run it.
+            /// How many words the instruction takes whose code is at `pc`, and whose first word is, or was, `word`: by so
+            /// many the interpreter advances.
             ///
             /// # Safety
             /// I1: it is one that the loader has put there.
@@ -287,11 +287,11 @@ specific_ops! {
     CallHbif(arity: Count)[bif: BifRow, export: ExportEntry];
     /// `apply(x0, x1, x2)` by name, with the arguments as a list.
     CallApply;
-    /// The same as a tail call, the frame dropped.
+    /// `apply(x0, x1, x2)` as a tail call, which drops the frame.
     CallApplyLast(frame: Count);
     /// `apply(x0, x1)`: a fun and its arguments as a list.
     CallApplyFun;
-    /// The same as a tail call, the frame dropped.
+    /// `apply(x0, x1)` as a tail call, which drops the frame.
     CallApplyFunLast(frame: Count);
     /// `erlang:yield/0`.
     Yield;
@@ -299,11 +299,11 @@ specific_ops! {
     Hibernate;
     /// `M:F` with so many arguments, the module in the register behind them, the function in the next one.
     Apply(arity: Count);
-    /// The same as a tail call, the frame dropped.
+    /// As `Apply`, in tail position: drops the frame.
     ApplyLast(arity: Count, frame: Count);
     /// Calls a fun.
     CallFun(arity: Count, fun: Reg);
-    /// The same as a tail call, the frame dropped.
+    /// As `CallFun`, in tail position: drops the frame.
     CallFunLast(arity: Count, fun: Reg, frame: Count);
     /// Returns.
     Return;

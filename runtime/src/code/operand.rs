@@ -78,7 +78,7 @@ pub(crate) struct Operand {
     pub count: Option<&'static str>,
 }
 
-/// A specific instruction in code, as those read it who run or print it.
+/// A specific instruction in code, to be run or printed.
 pub(crate) trait Instruction: Copy {
     /// Its row.
     #[cfg(test)]

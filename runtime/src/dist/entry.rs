@@ -337,8 +337,8 @@ impl DistEntry {
         Some(packet)
     }
 
-    /// As [`DistEntry::next_packet`], for a process that controls the connection: with none it is told of the next one
-    /// only when it has asked for that.
+    /// As [`DistEntry::next_packet`], for a process that controls the connection. If there is no packet, it gets a message
+    /// about the next one only when it has asked for that.
     pub(crate) fn take_packet(&self, connection: u32) -> Option<Packet> {
         let packet = self.next_packet(connection);
         if packet.is_none() {
@@ -386,7 +386,7 @@ impl DistEntry {
         state.input_handler.or_else(|| state.controller?.pid())
     }
 
-    /// Says who gives it what has come.
+    /// Sets the process that hands over the data that has come.
     pub(crate) fn set_input_handler(&self, pid: Pid) {
         self.state.lock().input_handler = Some(pid);
     }

@@ -138,7 +138,7 @@ impl DistEntry {
             return Fate::Lost;
         }
         state.queue.push(signal.from, encoded);
-        // Before the controller is told: it wakes who waits.
+        // Before the controller hears of the signal, because it wakes the processes that wait.
         let sender = signal.from.filter(|_| waits);
         let waits_for = sender.and_then(|pid| state.wait_for_room(pid));
         self.serve(state);

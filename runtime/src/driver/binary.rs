@@ -269,7 +269,7 @@ api! {
     fn driver_alloc_binary(size: usize) -> *mut DrvBinary {
         Counted::try_new(size).map_or(ptr::null_mut(), Counted::into_raw)
     }
-    /// The same binary with another size; null where there is no memory.
+    /// Gives a binary another size; null if there is no memory.
     fn driver_realloc_binary(binary: *mut DrvBinary, size: usize) -> *mut DrvBinary {
         match binary.is_null() {
             true => driver_alloc_binary(size),

@@ -145,7 +145,7 @@ impl Dynamic {
         loaded.next().is_some_and(|user| user.pid == pid) && loaded.next().is_none()
     }
 
-    /// Tells those who wait in a role what has come of it.
+    /// Sends the outcome to the processes that wait in a role.
     pub(super) fn tell_all(
         &mut self,
         name: &[u8],

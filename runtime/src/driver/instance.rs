@@ -34,7 +34,7 @@ use crate::value::iolist::Output;
 /// How far an instance has come.
 pub(super) mod phase {
     pub(in crate::driver) const OPEN: u8 = 0;
-    /// The port is gone for those who knew it, and its queue is not empty.
+    /// The port is gone for its links and monitors, and its queue is not empty.
     pub(in crate::driver) const CLOSING: u8 = 1;
     /// The driver has been told of the end.
     pub(in crate::driver) const STOPPED: u8 = 2;

@@ -1,8 +1,8 @@
 //! Descriptors that drivers wait for (`driver_select()`).
 //!
 //! A driver is called again and again while a descriptor is ready, until it takes the wish back. The poller tells once,
-//! so what is still wished for is watched again after each call. A descriptor has one port; who selects one of another
-//! port's takes it over.
+//! so what is still wished for is watched again after each call. A descriptor has one port: a port that selects the
+//! descriptor of another takes it over.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;

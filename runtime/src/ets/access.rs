@@ -1,4 +1,4 @@
-//! Access to a table: its state, in the order of accesses, for those who may.
+//! Access to a table: checks the right to it, and gives its state in the order of accesses.
 
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 

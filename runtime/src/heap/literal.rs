@@ -429,7 +429,7 @@ impl LiteralSlot {
         self.held.lock().clone()
     }
 
-    /// Puts `literal` there; who finds it sees the whole term.
+    /// Puts `literal` there; a thread that finds it sees the whole term.
     pub fn set(&self, literal: Option<Arc<LoneLiteral>>) {
         let root = literal.as_ref().map_or(RawTerm::NONE, |it| it.root);
         let mut held = self.held.lock();

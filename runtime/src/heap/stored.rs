@@ -142,7 +142,7 @@ impl Stored {
     }
 }
 
-/// Asks the processor for the memory at an address, which is read soon. It does nothing where there is none.
+/// Prefetches the memory at an address that is read soon. An address without memory is no error.
 #[inline]
 pub(crate) fn fetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]

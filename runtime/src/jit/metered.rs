@@ -1,5 +1,5 @@
 //! Calls of functions under breakpoints, in line: what the breakpoints of one session count, and what its one meter in a
-//! process measures. The same in Rust, for all cases: `trace/calls/` and `trace/measure/meter.rs`.
+//! process measures. Rust does it in all cases: `trace/calls/` and `trace/measure/meter.rs`.
 
 use dynasmrt::{AssemblyOffset, DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 

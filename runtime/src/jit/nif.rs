@@ -46,8 +46,8 @@ pub(super) fn emit_entry(a: &mut Assembler, yields: DynamicLabel) -> AssemblyOff
     entry
 }
 
-/// A plain call. The word below the thread's frame is `calls`, as if it were a return address: who looks from outside sees by
-/// it what is called (`beamline_settings::published`). What is none goes to `generic`. One that has more to do at its end than
+/// A plain call. The word below the thread's frame is `calls`, as if it were a return address: a sampler finds the called
+/// function by it (`beamline_settings::published`). Other calls go to `generic`. One that has more to do at its end than
 /// to return a term gets to `ends` with the answer of [`helpers::end_nif`].
 fn emit_plain(a: &mut Assembler, calls: DynamicLabel, generic: DynamicLabel, ends: DynamicLabel) {
     let slow = a.new_dynamic_label();

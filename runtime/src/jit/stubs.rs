@@ -134,7 +134,8 @@ impl Offsets {
     }
 }
 
-/// What others see a stub as: who calls one of the table is in the slot of helpers' ways back, if nothing else is said.
+/// How a sampler sees a stub. Unless said otherwise here, the caller of a stub of the table is in the slot of helpers'
+/// return addresses.
 fn kind(name: &str) -> Kind {
     match name {
         "enter" | "leave" | "yield_at_entry" | "yield_at_return" => Kind::Schedules,
@@ -454,8 +455,8 @@ fn emit_float(a: &mut Assembler) -> AssemblyOffset {
 }
 
 /// Calls the helper of an instruction, whose address is in `rsi`; returns its answer, or goes elsewhere. Processors predict
-/// returns by the calls before them: who leaves compiled code for the scheduler takes the stub's own call back first, or
-/// each return on the way there would be predicted to go where the one before it goes.
+/// returns by the calls before them. So code that leaves for the scheduler undoes the stub's own call first, or each return
+/// on the way there would be predicted to go where the one before it goes.
 fn emit_helper(a: &mut Assembler, helper: helpers::Helper, leave: DynamicLabel) -> AssemblyOffset {
     let (elsewhere, leaves) = (a.new_dynamic_label(), a.new_dynamic_label());
     let stub = a.offset();

@@ -37,7 +37,7 @@ fn wait(p: &Process, waiting: &mut Vec<Pid>) {
     p.suspend_itself();
 }
 
-/// Gives the permission back, and wakes those who wait for it.
+/// Gives the permission back, and wakes the processes that wait for it.
 pub(crate) fn give_back() {
     let waiting = KEPT.lock().take();
     waiting.into_iter().flatten().for_each(go_on);

@@ -26,7 +26,7 @@ use crate::term::{Atom, Term};
 pub(crate) struct Dialect {
     /// Heads are argument lists; bodies may act.
     pub(crate) trace: bool,
-    /// For calls: who called is known.
+    /// For calls, whose caller is known.
     pub(crate) call_trace: bool,
     /// What acts on processes may be used.
     pub(crate) trace_ops: bool,
@@ -49,7 +49,7 @@ impl Dialect {
         trace_ops: false,
         fake_destructive: false,
     };
-    /// For traces of messages sent: who called is not known.
+    /// For messages sent, which have no caller.
     pub(crate) const SEND: Dialect = Dialect {
         trace_ops: true,
         ..Dialect::RECEIVE

@@ -100,7 +100,7 @@ api! {
         out.write(NifBinary::of_binary(binary));
         1
     }
-    /// The same bytes with room for more, or fewer of them.
+    /// Gives a binary room for more bytes, or for fewer.
     fn enif_realloc_binary(bin: *mut NifBinary, size: usize) -> c_int {
         let bin = &mut *bin;
         match bin.binary.as_ref() {

@@ -27,8 +27,8 @@ fn is_native(module: &str) -> bool {
     module != "erlang" && modules.any(|other| other == module)
 }
 
-/// `crypto` has some of its functions here, for those who lack its library or what that needs. In a virtual run all
-/// have these: what the library draws by chance would be of no rule.
+/// `crypto` has some of its functions here, for machines without its library or what that needs. A virtual run always
+/// uses these, because nothing controls what the library draws by chance.
 fn is_spare(module: &str) -> bool {
     module == "crypto" && !chance::form().is_virtual()
 }

@@ -136,7 +136,7 @@ fn c_text(list: Term<'_>) -> Option<CString> {
     CString::new(characters(list)?).ok()
 }
 
-/// The same, or nothing for `undefined`.
+/// The text of a term as a C string; `None` for `undefined`.
 fn some_text(term: Term<'_>) -> Result<Option<CString>, Raise<'static>> {
     match term.same(am::undefined.term()) {
         true => Ok(None),

@@ -110,7 +110,7 @@ impl Port {
         self.state.lock().linked.take()
     }
 
-    /// Tells all who know the port that it ends with `reason`; `false` where they have been told.
+    /// Sends the end of the port with `reason` to its links and monitors; `false` if they have it already.
     pub(crate) fn leave_all(&self, reason: Term<'_>) -> bool {
         let mut state = self.state.lock();
         if state.gone {
@@ -120,7 +120,7 @@ impl Port {
         true
     }
 
-    /// Is it gone for those who know it?
+    /// Is it gone for its links and monitors?
     pub(crate) fn is_gone(&self) -> bool {
         self.state.lock().gone
     }

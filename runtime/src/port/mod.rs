@@ -262,7 +262,7 @@ impl Port {
         self.id.term()
     }
 
-    /// The port, as those who trace it see it.
+    /// The port, as tracing sees it.
     pub(crate) fn traced(&self) -> Traced<'_> {
         Traced {
             tracee: &self.tracee,
@@ -285,7 +285,8 @@ impl Port {
         self.linked().is_some()
     }
 
-    /// What of this command it is to send, if it is a socket. The tag of its answer is of this run alone.
+    /// The part of this command that a socket sends; `None` for other ports. The tag of the answer before it differs from
+    /// run to run.
     pub(crate) fn payload<'d>(&self, data: &'d [u8]) -> Option<&'d [u8]> {
         let is_socket = self.state.lock().is_socket();
         is_socket.then(|| inet::payload(data)).flatten()

@@ -1,4 +1,4 @@
-//! Sessions, as those use them who make them: OTP's `trace` module with its BIFs, the tests, and programs that embed the
+//! The interface of sessions to their makers: OTP's `trace` module with its BIFs, the tests, and programs that embed the
 //! runtime.
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! | clocks, time of the processor, accounts of the system | [`clock`] |
 //! | the counter that calls are stamped with | [`ticks`] |
 //! | random bytes, salts of hashes and of the local external format | [`random`] |
-//! | which descriptors are ready, and who is told of it | [`poll`] |
+//! | which descriptors are ready, and whom that wakes | [`poll`] |
 //! | processors | [`processors`] |
 //! | files: times, inodes, the order of folders | [`files`] |
 //! | the current folder, names of the folder of the run | [`paths`] |
@@ -46,8 +46,8 @@ pub fn form() -> &'static Chance {
     FORM.get().unwrap_or(&Chance::Live)
 }
 
-/// The machine is about to end: who asked for it does nothing more where that would be as chance will have it, or where no
-/// chance is left (`is_decided`).
+/// The machine is about to end. The caller waits here if chance would decide what else it does, or if nothing is left to
+/// chance (`is_decided`).
 pub fn stop_here(is_decided: bool) {
     if is_decided || matches!(form(), Chance::Virtual { .. }) {
         loop {

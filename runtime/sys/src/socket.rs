@@ -251,7 +251,7 @@ pub fn set_option(fd: impl AsFd, level: i32, name: i32, value: &[u8]) -> Result<
 pub fn option(fd: impl AsFd, level: i32, name: i32, value: &mut [u8]) -> Result<usize, Errno> {
     let fd = fd.as_fd().as_raw_fd();
     let mut length = value.len() as libc::socklen_t;
-    // SAFETY: SK1: the value is as long as the call is told.
+    // SAFETY: SK1: the value is as long as `length` says.
     let read =
         unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &raw mut length) };
     result(read as isize).map(|_| length as usize)

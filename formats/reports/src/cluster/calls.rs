@@ -62,7 +62,7 @@ struct Ends<'c> {
     peer: &'c str,
 }
 
-/// What rows are told apart by.
+/// The key of a row.
 type Key = (Asked, usize, String, String, String);
 
 impl Cluster {

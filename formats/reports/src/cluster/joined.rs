@@ -245,7 +245,7 @@ struct Renames<'m> {
 impl Rename for Renames<'_> {
     fn id(&mut self, id: Id) -> Id {
         match id {
-            // The same name may be registered on another node.
+            // A name may be registered on several nodes.
             Id::Name(name) => {
                 let who = self.registered.get(&name).copied();
                 who.map_or(Id::None, |who| who.of_node(self.number))

@@ -1,4 +1,4 @@
-//! The sockets of a recording: what crossed them, how soon answers came, and who waited for them.
+//! The sockets of a recording: what crossed them, how soon answers came, and which processes waited for them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -116,7 +116,8 @@ pub struct Connection {
     pub waits: Vec<Waited>,
 }
 
-/// The other end of connections: an address that the program connected to, or all who connected to an address of the program.
+/// The other end of connections: an address that the program connected to, or all peers that connected to an address of
+/// the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// Which it is.

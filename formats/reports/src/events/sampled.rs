@@ -125,7 +125,7 @@ impl Looked {
         Looked::with_stack(event).map(|(looked, _)| looked)
     }
 
-    /// The same, with the stack.
+    /// A process that was looked at, with its stack.
     pub(crate) fn with_stack(event: &Event<'_>) -> Option<(Looked, NameId)> {
         match *event {
             Event::Sampled {

@@ -223,7 +223,7 @@ impl Drawing {
 
 /// The call trees as folded stacks: `frame;frame;frame cost`, in the order of the frames' names.
 ///
-/// The same path of several processes is one line, unless the shape has frames for them. Paths of cost 0 are left
+/// A path that several processes share is one line, unless the shape has frames for them. Paths of cost 0 are left
 /// out. Times are in nanoseconds.
 #[must_use]
 pub fn folded(profile: &Profile, shape: &Shape) -> Vec<String> {
@@ -320,7 +320,7 @@ const STYLE: &str = "\
 ";
 
 /// What has not changed is as pale as the paper: its edge shows it. The edges of the others say what their colours say,
-/// to readers who do not tell red from blue.
+/// for readers who cannot tell red from blue.
 const DIFFERENCE_STYLE: &str = "\
 #frames rect { stroke:#a9a698; stroke-width:0.5px; }
 #frames rect[fill^='rgb(255,'] { stroke:#5c1010; stroke-width:1px; }

@@ -19,7 +19,7 @@ const PLOT: f64 = 330.0;
 const LEGEND: f64 = 22.0;
 
 /// Styles in light and in dark. The first are the whole style for what knows no media queries. The lines' colours
-/// stand out from both grounds and from each other for those who do not see all colours.
+/// stand out from both grounds and from each other for colour-blind readers, too.
 const STYLE: &str = "\
 text { font-family: 'DejaVu Sans', Verdana, sans-serif; font-size: 12px; fill: #1c2024; }
 .ground { fill: #ffffff; }

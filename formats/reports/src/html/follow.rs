@@ -424,7 +424,7 @@ impl<'r> Follow<'r> {
                 self.waits.add(wait);
             }
             (Group::Net, _) => match kind {
-                // What crosses it is told by its numbers, and has no marks.
+                // Bytes across a socket show as numbers in the table of sockets, and have no marks.
                 Kind::NetIn | Kind::NetOut | Kind::NetWait | Kind::NetReady => {}
                 _ => self.mark(record, kind),
             },

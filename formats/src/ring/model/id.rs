@@ -115,7 +115,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// A message: who sent it, and which of its sendings it was.
+/// Names a message: its sender, and its number among the messages that this sender has sent.
 ///
 /// Of the sender there are the low 32 bits of what [`Id::Process`] holds: the first four thousand million processes
 /// differ in them. Sendings are counted from 1, to 2^32 and again.

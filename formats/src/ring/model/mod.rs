@@ -1,5 +1,4 @@
-//! What a recording consists of, as those who write and those who read it share it: events, names, ids, and the layout of
-//! the files.
+//! What a recording consists of, shared by writers and readers: events, names, ids, and the layout of the files.
 
 pub(in crate::ring) mod description;
 pub(in crate::ring) mod error;

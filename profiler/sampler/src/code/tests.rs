@@ -144,7 +144,7 @@ fn what_has_changed_is_read_again() {
     memory.bytes.set(0);
     code.refresh(&memory, list).expect("it is whole");
     assert!(memory.bytes.get() < 250, "{:?}", memory.bytes);
-    // The same module at another place, in the same memory.
+    // The module is loaded again at another address of this memory.
     let again = module(
         "lists",
         CODE + 64,

@@ -217,7 +217,7 @@ fn product(a: u128, b: u128) -> (u128, u128) {
 }
 
 impl Double {
-    /// The same integer, where 128 bits are enough.
+    /// The integer in 128 bits; `None` if it needs more.
     #[inline(always)]
     #[must_use]
     pub fn to_wide(self) -> Option<Wide> {

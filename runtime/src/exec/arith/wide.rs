@@ -100,7 +100,7 @@ pub(crate) fn mul_add<'p>(
     Some(sum)
 }
 
-/// Charges for a division of `x` by `y`: nothing where the dividend's magnitude is not the greater one.
+/// Charges for a division of `x` by `y`. It is free unless the dividend's magnitude is greater than the divisor's.
 #[inline(always)]
 fn charge_division(p: &Process, x: Operand, y: Operand) {
     charge(p, x.is_big && x.value.mag() > y.value.mag());

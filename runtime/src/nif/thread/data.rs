@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 /// Which keys are in use.
 static KEYS: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
-/// The most keys that were in use, for those who look without the lock.
+/// The most keys that were in use, to be read without the lock.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {

@@ -202,11 +202,11 @@ impl Drop for Turn {
     }
 }
 
-/// The turn of a call of this function, which is to be kept until the call has ended; nothing where it needs none, has
-/// its turn already, or nobody asks for the order.
+/// The turn of a call of this function, which the caller keeps until the call has ended. `None` if the call needs no
+/// turn, has it already, or the run neither records nor replays the order.
 ///
 /// # Errors
-/// It is to be called again, when the process is woken.
+/// The function is to be called again, when the process is woken.
 pub(super) fn take(
     p: &Process,
     function: &str,

@@ -179,7 +179,7 @@ const UNREACHED: [(i32, &[names::Row]); 2] = [
     ),
 ];
 
-/// An error of the queue of errors (`struct sock_extended_err`), and the address of who has reported it.
+/// An error of the queue of errors (`struct sock_extended_err`), and the address of the host that reported it.
 fn error<'p>(p: &'p Heap, data: &[u8]) -> Option<Term<'p>> {
     let [origin, kind, code] =
         [data.get(4)?, data.get(5)?, data.get(6)?].map(|byte| i32::from(*byte));

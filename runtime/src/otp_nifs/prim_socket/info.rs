@@ -1,4 +1,4 @@
-//! What is told of sockets, and what there is: `nif_info/0,1`, `nif_supports/0,1`, `nif_command/1`.
+//! What programs can ask of sockets, and what the system supports: `nif_info/0,1`, `nif_supports/0,1`, `nif_command/1`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -134,7 +134,7 @@ pub(super) fn nif_command_1<'p>(p: &'p Process, [what]: [Term<'p>; 1]) -> BifRes
     result(command(p, what))
 }
 
-/// What the module says when its functions are loaded: whether new sockets are told to the registry.
+/// Takes the settings that the module gives when its functions are loaded: whether new sockets register.
 pub(crate) fn configure(info: Term<'_>) {
     if let Some(is_used) = get(info, "use_registry").and_then(Term::as_bool) {
         registry::set_used(is_used);

@@ -129,7 +129,7 @@ pub(super) fn level(term: Term<'_>) -> Option<i32> {
     }
 }
 
-/// The same, as a term.
+/// The level of this number as a term.
 pub(super) fn level_name(p: &Heap, level: i32) -> Term<'_> {
     match level {
         libc::SOL_SOCKET => socket(),

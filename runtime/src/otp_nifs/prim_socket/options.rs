@@ -50,9 +50,9 @@ enum Value {
     Interface,
     /// A group and an interface, for what is only set.
     Membership,
-    /// The same of IPv6, with the number of the interface.
+    /// A group of IPv6, with the number of the interface.
     Membership6,
-    /// The same with an address that sends.
+    /// A group and an interface, with the address of a sender.
     Source,
     /// A group, and whose messages to it are taken.
     Filter,

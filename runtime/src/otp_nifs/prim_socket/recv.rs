@@ -279,7 +279,7 @@ impl<'p> Asked<'p> {
                     messages.push(message);
                 }
                 Err(errno) if messages.is_empty() => return Ok(self.failed(state, errno)),
-                // The next call is told.
+                // The next call gets the error.
                 Err(_) => break,
             }
         }

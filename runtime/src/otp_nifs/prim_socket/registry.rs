@@ -1,4 +1,4 @@
-//! The process that knows all sockets (`socket_registry`), and whether new ones are told to it.
+//! The process that knows all sockets (`socket_registry`), and whether new sockets register with it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -237,7 +237,7 @@ impl<'p> Asked<'p> {
                     }
                 }
                 Err(_) if index == 0 => return Ok(self.sent(state, sent, parts.bytes, false)),
-                // The next call is told.
+                // The next call gets the error.
                 Err(_) => break,
             }
         }

@@ -1,8 +1,8 @@
-//! A socket: its descriptor, who owns it, who waits for it and what is counted.
+//! A socket: its descriptor, its owner, the processes that wait for it, and its counters.
 //!
-//! One process at a time reads, writes or accepts. It is the current one until it has what it asked for: it is told when
-//! the descriptor is ready, and calls again. Others queue up behind it, and the next is told when it has its turn.
-//! The socket watches its owner and those who wait. Its owner's end closes it.
+//! One process at a time reads, writes or accepts. It is the current one until it has what it asked for: it gets a message
+//! when the descriptor is ready, and calls again. Others queue up behind it, and the next gets a message when its turn
+//! comes. The socket monitors its owner and the processes that wait. Its owner's end closes it.
 //!
 //! Whoever changes a socket does so in [`Socket::with`]: messages are sent, and a descriptor is closed, when its lock is
 //! free again.
@@ -99,7 +99,7 @@ impl Waiting {
     }
 }
 
-/// Who does something, and who waits to.
+/// The process that does something, and the queue of those that wait to.
 #[derive(Default)]
 pub(super) struct Turns {
     pub(super) current: Option<Waiting>,
@@ -133,7 +133,7 @@ pub(super) struct Settings {
 /// A file that is being sent.
 pub(super) struct File(pub(super) std::os::fd::OwnedFd);
 
-/// What a socket is and who uses it.
+/// What a socket is, and which processes use it.
 pub(super) struct State {
     me: Weak<MagicBinary>,
     /// The socket in recordings.
@@ -157,7 +157,7 @@ pub(super) struct State {
     readers: Turns,
     writers: Turns,
     acceptors: Turns,
-    /// Of a message to those who wait to read, and to write.
+    /// The watches for a message to the processes that wait to read, and to write.
     watches: [Option<WatchId>; 2],
     pub(super) settings: Settings,
     /// How often a stream has been read at once so far.
@@ -363,7 +363,7 @@ impl State {
         self.mail.push((whom.pid, message));
     }
 
-    /// Has `pid`, who waits for `what`, told when the descriptor is ready, in place of whoever was to be.
+    /// Watches the descriptor for `pid`, which waits for `what`, in place of the process that did before.
     fn select(&mut self, what: SocketWait, pid: Pid, reference: Term<'_>) {
         let interest = interest_of(what);
         self.cancel(interest);
@@ -391,7 +391,7 @@ impl State {
         watch.is_some_and(poll::unwatch)
     }
 
-    /// The same for what is done, as an answer.
+    /// Cancels the watch for `what`, and gives what the NIF answers.
     pub(super) fn cancelled(&mut self, whom: Pid, what: SocketWait) -> Term<'static> {
         match self.cancel(interest_of(what)) {
             true => {
@@ -462,7 +462,7 @@ impl State {
         }
     }
 
-    /// The process connects, and is told when it may go on.
+    /// The process connects, and gets a message when it may go on.
     pub(super) fn wait_to_connect(&mut self, p: &Process, reference: Term<'_>) {
         self.select(SocketWait::Connection, p.pid(), reference);
         self.connector = Some(self.waiting(p, reference));
@@ -497,13 +497,14 @@ impl State {
         }
     }
 
-    /// The same, and it is told when the descriptor is ready.
+    /// The process is the current one, and calls again with this reference when the descriptor is ready, of which it gets a
+    /// message.
     pub(super) fn wait(&mut self, does: Does, p: &Process, reference: Term<'_>) {
         self.select(does.waits_for(), p.pid(), reference);
         self.hold_turn(does, p, reference);
     }
 
-    /// The current one is told that it waits no more, and waits by this reference instead.
+    /// Aborts the wait of the current process, which waits by this reference instead.
     pub(super) fn wait_instead(&mut self, does: Does, p: &Process, reference: Term<'_>) {
         if let Some(current) = self.turns(does).current.take() {
             self.abort(&current, does.waits_for(), names::cancelled());
@@ -530,7 +531,7 @@ impl State {
         self.turns(does).current = next;
     }
 
-    /// What the current one does has failed, and so it does for all who wait.
+    /// The operation of the current process has failed, and fails for all processes that wait.
     pub(super) fn fail_all(&mut self, does: Does, p: Option<&Process>, reason: Term<'_>) {
         let Some(current) = self.turns(does).current.take() else {
             return;
@@ -569,14 +570,14 @@ impl State {
         waiting.is_some()
     }
 
-    /// Nobody waits any more: all who do are told that the socket is closed.
+    /// Ends all waits: each process that waits gets a message that the socket is closed.
     fn stop(&mut self, p: Option<&Process>) {
         self.read |= bit::CLOSING;
         self.write |= bit::CLOSING;
         let is_read_cancelled = self.cancel(Interest::Read);
         let is_write_cancelled = self.cancel(Interest::Write);
         let tell = |state: &mut State, whom: &Waiting, what, is_cancelled: bool| {
-            // Whoever has been told that the descriptor is ready calls again, and is told then.
+            // A process that has its message that the descriptor is ready calls again, and learns of it then.
             if is_cancelled {
                 state.abort(whom, what, names::closed());
             }

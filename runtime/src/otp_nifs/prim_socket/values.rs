@@ -118,7 +118,7 @@ pub(super) fn discovery_of(value: Term<'_>) -> Option<i32> {
     number_of(DISCOVERIES, value).or_else(|| int(value))
 }
 
-/// The same, as a term.
+/// A number of path MTU discovery as a term.
 pub(super) fn discovery_term(p: &Heap, value: i32) -> Term<'_> {
     name_of(p, DISCOVERIES, value)
 }
@@ -142,7 +142,7 @@ pub(super) fn linger_bytes(value: Term<'_>) -> Option<Vec<u8>> {
     Some([i32::from(is_on).to_ne_bytes(), seconds.to_ne_bytes()].concat())
 }
 
-/// The same, as a term.
+/// A `struct linger` as a term.
 pub(super) fn linger_term<'p>(p: &'p Heap, bytes: &[u8]) -> Option<Term<'p>> {
     let is_on = *bytes.first_chunk::<4>()? != [0; 4];
     let seconds = i32::from_ne_bytes(*bytes.get(4..)?.first_chunk::<4>()?);

@@ -256,7 +256,7 @@ impl Inet {
         self.id.record_in(receiver, bytes);
     }
 
-    /// Notes who sends `data`, to be answered with the tag at its start; where what is to be sent begins.
+    /// Notes the sender of `data`, whose answer carries the tag at its start; gives where the bytes to be sent begin.
     ///
     /// # Errors
     /// It has no tag: the port ends.

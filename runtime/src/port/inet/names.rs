@@ -93,7 +93,7 @@ fn ip(address: &Address) -> &[u8] {
     }
 }
 
-/// What is told when nothing is found. Source: `map_netdb_error_ai()`, `errcode_to_string()`.
+/// The error of a look-up that finds nothing. Source: `map_netdb_error_ai()`, `errcode_to_string()`.
 fn error_name(NotFound(error): NotFound) -> &'static str {
     match error {
         libc::EAI_AGAIN => "try_again",
@@ -192,7 +192,7 @@ impl Driver for Names {
             return Ok(());
         }
         let Some(request) = decode(&data) else {
-            // It sets what is told of debugging, which nothing is here.
+            // It sets the level of debugging output, of which there is none here.
             return Ok(());
         };
         outside::take(|| "the name of a host".to_owned());

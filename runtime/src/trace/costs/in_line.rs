@@ -3,7 +3,7 @@
 //! It does what one meter does: that which was all that the function called last wanted. And it counts the calls of a
 //! function that runs already, whatever is measured of it: the first such call is Rust's, which notes here where calls
 //! are counted. The calls that follow add one number, and keep the heap's top. They are charged to the meters once
-//! something else is called or returned to ([`Meters::settle`]); who reads a node before that adds them
+//! something else is called or returned to ([`Meters::settle`]); a reader of a node adds those not yet charged
 //! ([`InLine::read`]). It ends with the time slice, when what is traced changes ([`changes`]), and when words are
 //! allocated in another way than by the heap's top ([`Heap::runs_on`]).
 //!

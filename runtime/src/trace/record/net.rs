@@ -1,4 +1,4 @@
-//! Sockets in recordings: what is opened, connected and closed, which bytes cross it, and who waits for it.
+//! Sockets in recordings: what is opened, connected and closed, which bytes cross it, and which processes wait for it.
 //!
 //! Both kinds of sockets, those behind ports and those of the module `socket`, have a [`SocketId`] and record with it what
 //! happens to them. The names of a recording hold what a socket is and its addresses, so that a ring that has lost its
@@ -56,7 +56,7 @@ impl SocketId {
         }
     }
 
-    /// Writes a record of `who`, if sockets are recorded now.
+    /// Writes a record about `who`, if the recorder records sockets now.
     #[inline]
     fn record<'a>(self, who: Option<Pid>, event: impl FnOnce(Id) -> RingEvent<'a>) {
         if is_asked() {

@@ -1,5 +1,4 @@
-//! Tracers: what they are asked, what they answer, and what they are told, with one row for each event. Source:
-//! `erl_tracer_nif.c`, OTP 29.
+//! Tracers: the questions to them, their answers, and the reports that they get. Source: `erl_tracer_nif.c`, OTP 29.
 
 use std::sync::OnceLock;
 

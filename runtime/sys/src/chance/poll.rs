@@ -126,7 +126,7 @@ struct Poller {
     interrupts: OwnedFd,
     turn: Turn,
     table: Mutex<Table>,
-    /// Length of [`Table::due`], for those who look without its lock.
+    /// Length of [`Table::due`], to be read without its lock.
     due: AtomicUsize,
 }
 

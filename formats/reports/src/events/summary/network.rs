@@ -65,7 +65,7 @@ impl Summary {
         write_more(f, self.peers.len() - rows.len(), "peers: see --json", 7)
     }
 
-    /// The sockets, with who waited for them.
+    /// The sockets, with the processes that waited for them.
     pub(super) fn write_connections(&self, f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         if self.connections.is_empty() {
             return Ok(());

@@ -37,7 +37,7 @@ impl Tcp {
         Connection { entry, number }: &Connection,
         length: usize,
     ) -> Result<(), Over> {
-        // Answers are not sent by those who make them: they would wait for this port's lock, which is held here.
+        // The makers of answers do not send them: they would wait for this port's lock, which is held here.
         let serves = entry.begin_to_serve(*number);
         let taken = self.input.take(length, self.inet.settings.packet);
         let packet = &taken.bytes[taken.body];

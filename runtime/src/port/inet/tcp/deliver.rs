@@ -16,7 +16,7 @@ use crate::value::packet::{Line, Packet, Type};
 /// A packet: all bytes of the buffer, or some of them.
 pub(super) struct Taken<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    /// What of it its receiver gets.
+    /// The part of it that the receiver gets.
     pub(super) body: Range<usize>,
 }
 
@@ -96,7 +96,7 @@ impl Tcp {
     /// The length of the next packet; 0 where it is not whole, or none.
     fn next_length(&mut self) -> usize {
         match self.input.next(&self.inet.settings) {
-            // It is told when more comes, as of a packet whose end has not come.
+            // The error is reported when more comes, as for a packet whose end has not come.
             Err(NoPacket) => 0,
             Ok(Next::Whole(length)) => length,
             Ok(Next::Missing(missing)) => {

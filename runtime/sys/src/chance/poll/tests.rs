@@ -1,4 +1,4 @@
-//! A poller of the test's own is told of pipes, files and sockets.
+//! A poller of the test's own watches pipes, files and sockets.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Who waits for descriptors: one scheduler that has nothing to run, at a time.
+//! Chooses the scheduler that waits for descriptors: one at a time, which has nothing to run.
 //!
 //! The scheduler has the *turn* from before it waits until it has taken in what came. So an event wakes the thread that
 //! calls whoever waits for it, and no other.
