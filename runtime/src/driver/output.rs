@@ -187,18 +187,18 @@ mod tests {
                 false,
                 vec![Part::Bytes(b"ab"), shared(1, 3)],
                 "",
-                "[97,98,120,121]",
+                "\"abxy\"",
             ),
-            (true, vec![Part::Bytes(b"ab")], "", "<<97,98>>"),
-            (true, vec![shared(0, 2)], "", "<<119,120>>"),
+            (true, vec![Part::Bytes(b"ab")], "", "<<\"ab\">>"),
+            (true, vec![shared(0, 2)], "", "<<\"wx\">>"),
             (
                 true,
                 vec![Part::Bytes(b"ab"), Part::Bytes(b"c"), shared(3, 4)],
                 "",
-                "[<<97,98>>,<<99>>|<<122>>]",
+                "[<<\"ab\">>,<<\"c\">>|<<\"z\">>]",
             ),
-            (true, vec![Part::Bytes(b"ab")], "h", "[104|<<97,98>>]"),
-            (false, vec![Part::Bytes(b"ab")], "h", "[104,97,98]"),
+            (true, vec![Part::Bytes(b"ab")], "h", "[104|<<\"ab\">>]"),
+            (false, vec![Part::Bytes(b"ab")], "h", "\"hab\""),
         ] {
             let heap = Heap::detached();
             let data = joined(&heap, is_binary, parts);
