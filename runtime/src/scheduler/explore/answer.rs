@@ -113,8 +113,8 @@ fn how_it_ended(end: End, astray: Option<String>, lacks_accesses: bool) -> End {
     }
 }
 
-/// Has all processes tell what they have not told yet. What of those that still have to do something of what they follow says
-/// most of what is wrong; and those that refuse their last receive.
+/// Has all processes record what they have put off. Of those that have steps of the prefix left, the line of the one that says
+/// most of what is wrong; and the processes that refuse their last receive.
 fn tell_rest() -> (Option<String>, Vec<u64>) {
     let mut all = Vec::new();
     each_resting(|process| {
