@@ -37,14 +37,16 @@ pub(in crate::process) fn note_send_through(p: &Process, number: u32, to: Pid, a
 /// no note: what ends it has an order of its own.
 pub(crate) fn note_alias_given_up(by: Pid, alias: RefNumbers) {
     if is_explored() {
-        kept(|kept| {
-            let receives = kept.receives.get(&by).copied().unwrap_or(0);
-            kept.aliases_given_up.insert(alias, receives);
-        });
+        kept(|kept| kept.give_up_alias(by, alias));
     }
 }
 
 impl Kept {
+    fn give_up_alias(&mut self, by: Pid, alias: RefNumbers) {
+        let receives = self.receives_of(by);
+        self.aliases_given_up.insert(alias, receives);
+    }
+
     /// Messages through aliases that were given up, each with the number of receives that its receiver had made by
     /// then.
     pub(crate) fn through_given_up(&self) -> impl Iterator<Item = (ThroughAlias, u32)> {
@@ -52,5 +54,36 @@ impl Kept {
             let until = self.aliases_given_up.get(&sent.alias)?;
             Some((*sent, *until))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_through_an_alias_are_limited_by_the_receives_before_it_was_given_up() {
+        let [from, to] = [Pid(1), Pid(2)];
+        let [given_up, active] = [[1, 0, 0], [2, 0, 0]];
+        let mut kept = Kept::default();
+        let through = |number, alias| ThroughAlias {
+            from,
+            number,
+            to,
+            alias,
+        };
+        kept.through_aliases = vec![
+            through(1, given_up),
+            through(2, active),
+            through(3, given_up),
+        ];
+        kept.receives.insert(to, 4);
+        kept.give_up_alias(to, given_up);
+        kept.receives.insert(to, 7);
+        let limited: Vec<_> = kept
+            .through_given_up()
+            .map(|(sent, until)| (sent.number, until))
+            .collect();
+        assert_eq!(limited, [(1, 4), (3, 4)]);
     }
 }

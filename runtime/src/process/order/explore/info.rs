@@ -115,6 +115,11 @@ impl Kept {
         }
     }
 
+    fn set_item(&mut self, of: Pid, item: Atom) {
+        self.settings.set.insert((of, item));
+        self.note_set(of, item);
+    }
+
     /// An item that is set, and that another process has read, is not reordered.
     fn note_set(&mut self, of: Pid, item: Atom) {
         let settings = &self.settings;
@@ -134,10 +139,7 @@ impl Kept {
 /// An item of a process is set.
 pub(crate) fn note_item_set(pid: Pid, item: Atom) {
     if is_explored() {
-        kept(|kept| {
-            kept.settings.set.insert((pid, item));
-            kept.note_set(pid, item);
-        });
+        kept(|kept| kept.set_item(pid, item));
     }
 }
 
@@ -145,5 +147,46 @@ pub(crate) fn note_item_set(pid: Pid, item: Atom) {
 pub(in crate::process) fn note_nameless(p: &Process) {
     if is_explored() {
         kept(|kept| kept.nameless.insert(p.pid()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is not explored, in words, after these calls: `Some` reads items of the process, `None` sets its priority.
+    fn beyond(calls: &[Option<(Atom, bool)>]) -> Vec<String> {
+        let mut kept = Kept::default();
+        for call in calls {
+            match call {
+                Some((item, is_whole)) => kept.record_info(Pid(1), &[*item], *is_whole),
+                None => kept.set_item(Pid(1), am::priority),
+            }
+        }
+        kept.beyond
+    }
+
+    #[test]
+    fn items_that_change_are_told_and_those_that_are_only_read_or_set_are_not() {
+        let priority = "process_info(_, priority) of another process";
+        let reads = Some((am::priority, false));
+        for (calls, told) in [
+            (&[reads][..], &[][..]),
+            (&[None], &[]),
+            (&[reads, None], &[priority]),
+            (&[None, reads, reads], &[priority]),
+            (&[Some((am::initial_call, false))], &[]),
+            (&[Some((am::registered_name, false))], &[]),
+            (
+                &[Some((am::messages, false))],
+                &["process_info(_, messages) of another process"],
+            ),
+            (
+                &[Some((am::messages, true))],
+                &["process_info/1 of another process"],
+            ),
+        ] {
+            assert_eq!(beyond(calls), told, "{calls:?}");
+        }
     }
 }

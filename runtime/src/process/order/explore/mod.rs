@@ -405,7 +405,7 @@ pub(in crate::process) fn note_receive(pid: Pid) {
 pub(in crate::process) fn note_flush(pid: Pid) {
     kept(|kept| {
         let before = kept.flushed.iter().filter(|(by, _)| *by == pid).count();
-        let nth = kept.receives.get(&pid).copied().unwrap_or(0) + before as u32;
+        let nth = kept.receives_of(pid) + before as u32;
         kept.flushed.push((pid, nth));
     });
 }
@@ -413,7 +413,7 @@ pub(in crate::process) fn note_flush(pid: Pid) {
 /// A receive is about to take a message, and has a time.
 pub(crate) fn could_time_out(pid: Pid) {
     kept(|kept| {
-        let nth = kept.receives.get(&pid).copied().unwrap_or(0);
+        let nth = kept.receives_of(pid);
         kept.timed.push((pid, nth));
     });
 }
@@ -459,6 +459,11 @@ pub(in crate::process) fn record_divergence(pid: Pid, refuses: bool, line: Strin
 }
 
 impl Kept {
+    /// How many receives a process has made, with those that timed out.
+    fn receives_of(&self, pid: Pid) -> u32 {
+        self.receives.get(&pid).copied().unwrap_or(0)
+    }
+
     /// Notes nondeterminism of a kind that is not explored.
     pub(in crate::process) fn note_unexplored(&mut self, what: &str) {
         if !self.beyond.iter().any(|known| known == what) {

@@ -226,13 +226,7 @@ fn linked_to(whom: Pid) -> Vec<Pid> {
 
 /// A process ends normally: those that are linked to it hear nothing, unless they trap exits.
 fn note_lost_links(whom: Pid, linked: &[Pid]) {
-    kept(|kept| {
-        let linked = linked.iter().copied();
-        let lost: Vec<Pid> = linked.filter(|by| !kept.is_trapping(*by)).collect();
-        for watch in &mut kept.watches {
-            watch.is_lost |= watch.is_of_link(watch.by, whom) && lost.contains(&watch.by);
-        }
-    });
+    kept(|kept| kept.lose_links(whom, linked));
 }
 
 /// An access to what stands for the end of a process. A run has one thread: no lock guards it.
@@ -284,6 +278,38 @@ impl Kept {
         let mut watches = self.watches.iter_mut();
         watches.find(|watch| watch.is_of_link(by, whom))
     }
+
+    /// `by` links to `whom` with this access: each hears of the end of the other. A second link changes nothing.
+    fn add_link(&mut self, by: Pid, whom: Pid, access: u64) {
+        if self.link(by, whom).is_none() {
+            self.watches.push(Watch {
+                links: Some(access),
+                ..Watch::new(by, whom, None)
+            });
+            self.watches.push(Watch::new(whom, by, None));
+        }
+    }
+
+    fn lose_links(&mut self, whom: Pid, linked: &[Pid]) {
+        let linked = linked.iter().copied();
+        let lost: Vec<Pid> = linked.filter(|by| !self.is_trapping(*by)).collect();
+        for watch in &mut self.watches {
+            watch.is_lost |= watch.is_of_link(watch.by, whom) && lost.contains(&watch.by);
+        }
+    }
+
+    /// Ends the first watch of which `is_it` is true. With `keeps`, what it has told before stays in the queue, so that no
+    /// receive is a limit.
+    fn give_up(&mut self, keeps: bool, is_it: impl Fn(&Watch) -> bool) {
+        let mut watches = self.watches.iter();
+        let Some(at) = watches.position(|watch| !watch.is_over && is_it(watch)) else {
+            return;
+        };
+        let receives = self.receives_of(self.watches[at].by);
+        let watch = &mut self.watches[at];
+        watch.is_over = true;
+        watch.until = (!keeps).then_some(receives);
+    }
 }
 
 /// A process links to another one: each hears of the end of the other, also where that one has linked to it before.
@@ -291,15 +317,7 @@ pub(crate) fn note_link(p: &Process, other: Pid) {
     if !is_explored() || !exists(other) {
         return;
     }
-    kept(|kept| {
-        if kept.link(p.pid(), other).is_none() {
-            kept.watches.push(Watch {
-                links: Some(p.accesses_made()),
-                ..Watch::new(p.pid(), other, None)
-            });
-            kept.watches.push(Watch::new(other, p.pid(), None));
-        }
-    });
+    kept(|kept| kept.add_link(p.pid(), other, p.accesses_made()));
 }
 
 /// The exit signal of a link has come.
@@ -342,16 +360,67 @@ pub(crate) fn note_word_kept(p: &Process, reference: Term<'_>) {
 }
 
 fn note_given_up(keeps: bool, is_it: impl Fn(&Watch) -> bool) {
-    if !is_explored() {
-        return;
+    if is_explored() {
+        kept(|kept| kept.give_up(keeps, is_it));
     }
-    kept(|kept| {
-        let mut watches = kept.watches.iter_mut();
-        let Some(watch) = watches.find(|watch| !watch.is_over && is_it(watch)) else {
-            return;
-        };
-        watch.is_over = true;
-        let receives = kept.receives.get(&watch.by).copied().unwrap_or(0);
-        watch.until = (!keeps).then_some(receives);
-    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TrapsChange;
+    use super::*;
+
+    const ME: Pid = Pid(1);
+    const OTHER: Pid = Pid(2);
+
+    #[test]
+    fn a_link_is_two_watches_and_is_made_once() {
+        let mut kept = Kept::default();
+        kept.add_link(ME, OTHER, 5);
+        kept.add_link(ME, OTHER, 6);
+        kept.add_link(OTHER, ME, 7);
+        let links: Vec<_> = kept
+            .watches
+            .iter()
+            .map(|it| (it.by, it.whom, it.links))
+            .collect();
+        assert_eq!(links, [(ME, OTHER, Some(5)), (OTHER, ME, None)]);
+        // One that is given up is another link from then on.
+        kept.give_up(false, |watch| watch.is_of_link(ME, OTHER));
+        kept.add_link(ME, OTHER, 8);
+        assert_eq!(kept.watches.len(), 4);
+    }
+
+    #[test]
+    fn who_traps_exits_hears_of_a_normal_end() {
+        for (traps, is_lost) in [(false, true), (true, false)] {
+            let mut kept = Kept::default();
+            let change = |traps| TrapsChange {
+                by: ME,
+                access: 1,
+                traps,
+            };
+            // The last change counts.
+            kept.traps = vec![change(!traps), change(traps)];
+            kept.add_link(ME, OTHER, 1);
+            kept.lose_links(OTHER, &[ME]);
+            let lost: Vec<_> = kept.watches.iter().map(|it| it.is_lost).collect();
+            assert_eq!(lost, [is_lost, false], "traps: {traps}");
+        }
+    }
+
+    #[test]
+    fn a_monitor_that_is_given_up_has_a_last_receive_unless_what_it_told_stays() {
+        for (keeps, until) in [(false, Some(3)), (true, None)] {
+            let mut kept = Kept::default();
+            let monitor = [9, 0, 0];
+            kept.watches = vec![Watch::new(ME, OTHER, Some(monitor))];
+            kept.receives.insert(ME, 3);
+            kept.give_up(keeps, |watch| watch.monitor == Some(monitor));
+            kept.receives.insert(ME, 8);
+            // It is over, and a second call finds nothing.
+            kept.give_up(!keeps, |watch| watch.monitor == Some(monitor));
+            assert_eq!(kept.watches[0].until, until, "keeps: {keeps}");
+        }
+    }
 }

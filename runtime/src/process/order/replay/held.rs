@@ -209,3 +209,76 @@ fn may_be_lost(plan: &Plan, signal: &Signal, of: usize) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{FIGURE, PIDS, plan, sent};
+    use super::*;
+    use crate::process::Peer;
+    use crate::term::Term;
+
+    fn message() -> Signal {
+        Signal::message(Term::NIL, PIDS[0])
+    }
+
+    fn due(from: usize, number: u32) -> Message {
+        Message::Sent { from, number }
+    }
+
+    #[test]
+    fn a_message_is_found_by_its_sender_and_number_whatever_came_first() {
+        let plan = plan(FIGURE);
+        let mut held = Held::default();
+        for (from, number) in [(2, 2), (3, 1), (2, 1)] {
+            held.push(&plan, sent(from, number), message());
+        }
+        assert_eq!(held.len(), 3);
+        assert!(held.has(&plan, &due(2, 1)) && !held.has(&plan, &due(0, 1)));
+        let taken = held.take(&plan, &due(2, 1)).map(|(source, _)| source);
+        assert_eq!(taken, Some(sent(2, 1)));
+        assert!(held.take(&plan, &due(2, 1)).is_none(), "it is taken once");
+        // One that is left is still found by its number when others are gone.
+        assert!(held.take(&plan, &due(3, 1)).is_some());
+        assert!(held.has(&plan, &due(2, 2)));
+    }
+
+    #[test]
+    fn behind_the_last_step_links_come_first_and_messages_from_outside_last() {
+        let plan = plan(FIGURE);
+        let mut held = Held::default();
+        held.put_outside(Signal::from_outside(crate::heap::Message::copy_of(
+            Term::NIL,
+        )));
+        held.push(&plan, sent(2, 2), message());
+        held.push(&plan, sent(2, 1), message());
+        let from = Peer::from(PIDS[1]);
+        held.put_of_link(Signal::Link { from });
+        let kinds: Vec<_> = std::iter::from_fn(|| held.pop())
+            .map(|signal| match signal {
+                Signal::Link { .. } => "link",
+                signal if signal.is_from_outside() => "outside",
+                _ => "message",
+            })
+            .collect();
+        assert_eq!(kinds, ["link", "message", "message", "outside"]);
+        assert!(held.is_empty());
+        // Numbers of messages that were popped lead nowhere.
+        assert!(!held.has(&plan, &due(2, 1)) && held.take(&plan, &due(2, 1)).is_none());
+    }
+
+    #[test]
+    fn news_of_a_link_is_that_of_the_recorded_process() {
+        let plan = plan(FIGURE);
+        let mut held = Held::default();
+        for pid in [PIDS[1], PIDS[2]] {
+            let from = Peer::from(pid);
+            held.put_of_link(Signal::Link { from });
+        }
+        let news = |of| Recorded::Heard(Heard::Link, of);
+        assert!(!held.has_signal(&plan, &news(3)));
+        assert!(!held.has_signal(&plan, &Recorded::Heard(Heard::Unlink, 2)));
+        assert!(held.take_signal(&plan, &news(2)).is_some());
+        assert!(held.take_signal(&plan, &news(2)).is_none());
+        assert!(held.has_signal(&plan, &news(1)));
+    }
+}

@@ -229,3 +229,38 @@ pub(crate) fn tell_spent() {
     };
     complain!("beamline: {name} {what} {made} {unit}, and {recorded} in the recorded run{more}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_a_process_where_it_has_spent_as_much_or_sleeps() {
+        let spent = |by_signal, reductions| {
+            Some(Spent {
+                reductions,
+                words: 0,
+                by_signal,
+                of: None,
+                gone: false,
+            })
+        };
+        for (made, sleeps, spent, may) in [
+            (9, false, spent(true, 10), false),
+            (10, false, spent(true, 10), true),
+            (11, false, spent(true, 10), true),
+            // It gets no further.
+            (9, true, spent(true, 10), true),
+            // It ended by itself.
+            (10, true, spent(false, 10), false),
+            // The recording does not say.
+            (0, false, None, true),
+        ] {
+            let now = Now {
+                reductions: made,
+                sleeps,
+            };
+            assert_eq!(now.may_be_last(spent), may, "{made} {sleeps} {spent:?}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::*;
 use crate::process::order::{Sending, Setting};
 
 /// `p3` of Figure 1 as a log, with its parent and the two that send to it.
-const FIGURE: &str = "\
+pub(super) const FIGURE: &str = "\
 {p0, [spawn(p0.1), spawn(p0.2), spawn(p0.3), send(l0:1)]}
 {p0.1, [receive(l0:1), send(l0.1:1), receive(l0.2:1), receive(l0.2:2), receive(l0.3:1)]}
 {p0.2, [send(l0.2:1), receive(l0.1:1), send(l0.2:2)]}
@@ -12,16 +12,16 @@ const FIGURE: &str = "\
 ";
 
 /// Pids of the four, in the order of their places.
-const PIDS: [Pid; 4] = [Pid(100), Pid(101), Pid(102), Pid(103)];
+pub(super) const PIDS: [Pid; 4] = [Pid(100), Pid(101), Pid(102), Pid(103)];
 
-fn plan(text: &str) -> Plan {
+pub(super) fn plan(text: &str) -> Plan {
     let trace: Trace = text.parse().expect("a trace");
     let plan = Plan::new(trace.with_deliveries(), false, None);
     plan.indexes.write().extend(PIDS.into_iter().zip(0..));
     plan
 }
 
-fn sent(from: usize, number: u32) -> Source {
+pub(super) fn sent(from: usize, number: u32) -> Source {
     let from = PIDS[from];
     Source::Sent(Sending { from, number })
 }
