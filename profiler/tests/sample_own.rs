@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use beamline_needs::{Need, skipped};
 use place::{Place, errors};
@@ -276,12 +277,19 @@ fn top_watches_a_command_on_the_runtime_and_ends_it() {
         "{rows:?}"
     );
     let pid = json["pid"].as_u64().expect("a number");
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(')')
-        .map_or("", |(_, rest)| rest.trim_start());
-    // It is gone, or waits for its parent to notice.
-    assert!(state.is_empty() || state.starts_with('Z'), "{stat}");
+    // It is gone, or waits for its parent to notice; a process that was killed may still be on its way there.
+    let has_ended = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest.trim_start());
+        state.is_empty() || state.starts_with('Z')
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !has_ended() {
+        assert!(Instant::now() < deadline, "process {pid} goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// One line that says this, and exit code 1.
