@@ -22,14 +22,68 @@ struct Anchor {
 /// Shorter spans are too short to tell how fast the counter runs.
 const CALIBRATION_NS: i64 = 2_000_000;
 
+/// Behind a span as long as this, the rate of the counter is measured once more, and kept from then on.
+const PRECISE_NS: i64 = 1_000_000_000;
+
+/// Readings of both clocks of which the best one is taken.
+const TRIES: usize = 8;
+
 fn anchor() -> &'static Anchor {
     static ANCHOR: OnceLock<Anchor> = OnceLock::new();
     ANCHOR.get_or_init(|| {
         let counter = counter_is_even();
-        let ns = monotonic_ns();
-        let ticks = if counter { read_counter() } else { ns as u64 };
+        let (ticks, ns) = match counter {
+            true => read_both(),
+            false => (0, monotonic_ns()),
+        };
         Anchor { counter, ticks, ns }
     })
+}
+
+/// A count of the counter and the time at which it was read: of a few tries, the one that took the least time. A thread may
+/// lose its processor between the two readings, and the rate would be wrong by as much.
+fn read_both() -> (u64, i64) {
+    let tries = (0..TRIES).map(|_| {
+        let before = read_counter();
+        let ns = monotonic_ns();
+        let took = read_counter().wrapping_sub(before);
+        (took, before.wrapping_add(took / 2), ns)
+    });
+    let best = tries.min_by_key(|(took, ..)| *took);
+    best.map_or((0, 0), |(_, ticks, ns)| (ticks, ns))
+}
+
+/// How fast the counter runs.
+#[derive(Clone, Copy)]
+struct Rate {
+    /// Nanoseconds in which it has counted `ticks`.
+    ns: u64,
+    ticks: u64,
+}
+
+impl Rate {
+    /// Since the first reading of the clock: after `least_ns`, for which it waits.
+    fn measure(anchor: &Anchor, least_ns: i64) -> Rate {
+        while monotonic_ns() - anchor.ns < least_ns {
+            std::hint::spin_loop();
+        }
+        let (ticks, ns) = read_both();
+        Rate {
+            ns: (ns - anchor.ns).max(1) as u64,
+            ticks: ticks.wrapping_sub(anchor.ticks).max(1),
+        }
+    }
+}
+
+/// The rate by which spans are converted. It is kept, so that a span is as long whenever it is asked for.
+fn rate(anchor: &Anchor) -> Rate {
+    static FIRST: OnceLock<Rate> = OnceLock::new();
+    static PRECISE: OnceLock<Rate> = OnceLock::new();
+    let is_precise = || monotonic_ns() - anchor.ns >= PRECISE_NS;
+    if PRECISE.get().is_some() || is_precise() {
+        return *PRECISE.get_or_init(|| Rate::measure(anchor, PRECISE_NS));
+    }
+    *FIRST.get_or_init(|| Rate::measure(anchor, CALIBRATION_NS))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -101,15 +155,8 @@ pub fn to_ns(ticks: u64) -> u64 {
     if !anchor.counter {
         return ticks;
     }
-    let passed = loop {
-        let ns = monotonic_ns() - anchor.ns;
-        if ns >= CALIBRATION_NS {
-            break ns as u64;
-        }
-        std::hint::spin_loop();
-    };
-    let counted = read_counter().wrapping_sub(anchor.ticks).max(1);
-    (u128::from(ticks) * u128::from(passed) / u128::from(counted)) as u64
+    let rate = rate(anchor);
+    (u128::from(ticks) * u128::from(rate.ns) / u128::from(rate.ticks)) as u64
 }
 
 #[cfg(test)]
@@ -124,5 +171,22 @@ mod tests {
         let (ticks, ns) = (clock.now() - ticks, (monotonic_ns() - ns) as u64);
         let measured = to_ns(ticks);
         assert!(measured.abs_diff(ns) < ns / 50, "{measured} and {ns}");
+    }
+
+    #[test]
+    fn a_span_is_as_long_whenever_it_is_asked_for() {
+        const SPAN: u64 = 1_000_000_000;
+        let first = to_ns(SPAN);
+        // Other threads take the processor away between two readings.
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let now = to_ns(SPAN);
+                        assert!(now.abs_diff(first) < first / 1000, "{now} and {first}");
+                    }
+                });
+            }
+        });
     }
 }
