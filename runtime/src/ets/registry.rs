@@ -308,7 +308,7 @@ impl Owned {
         let reference = self.disown(state.owner, table)?;
         state.owner = to;
         self.own(to, Arc::clone(&reference));
-        wakes_ending(to);
+        wake_ending(to);
         Some(reference)
     }
 
@@ -372,7 +372,7 @@ pub(crate) fn delete(table: &Table, state: &mut super::State, names: Names) -> O
     state.fixes = super::Fixes::default();
     if OWNED.lock().disown(state.owner, table).is_some() {
         TABLES.fetch_sub(1, Ordering::Relaxed);
-        wakes_ending(state.owner);
+        wake_ending(state.owner);
     }
     objects
 }
@@ -552,11 +552,6 @@ fn forget_owner(p: &Process) {
     if are_answers_recorded() && OWNED.lock().had_some.remove(&p.pid()) {
         answer::noted(p, &GIVES, Term::NIL);
     }
-}
-
-/// Wakes a process that may wait with its end until it has got a table, or lost one, where a recorded run is followed.
-fn wakes_ending(pid: Pid) {
-    wake_ending(pid);
 }
 
 /// The table that a process gave up with its end, as that is recorded: `{Table, Inherited}`, and `[]` when there are no more.

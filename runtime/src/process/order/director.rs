@@ -5,9 +5,8 @@
 //! together, and their order matters. A step of a process's own is followed before it is recorded, because a replay may
 //! refuse it. A message is recorded before it is followed, because a replay may stop behind it.
 //!
-//! Where a part of the machine would let the timing of other processes show, it asks one of four questions, each named
-//! after what it would do otherwise: [`may_timing_show`], [`are_accesses_ordered`], [`are_answers_recorded`],
-//! [`are_references_recorded`].
+//! Where the machine itself has to differ, it asks a question, which is named after what it would do otherwise, and not
+//! after a mode. Three are asked at many places: [`may_timing_show`], [`are_accesses_ordered`], [`are_answers_recorded`].
 
 use beamline_formats::ring::SignalKind;
 
@@ -126,7 +125,7 @@ pub(crate) fn wake_if_it_may_end(shared: &ProcShared) {
     }
 }
 
-/// As [`wake_if_it_may_end`], of a pid.
+/// As [`wake_if_it_may_end`], of a pid, which is looked up in a replay only.
 pub(crate) fn wake_ending(pid: Pid) {
     if is_followed()
         && let Some(shared) = lookup(pid, &pin())

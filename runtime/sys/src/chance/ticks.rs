@@ -75,7 +75,8 @@ impl Rate {
     }
 }
 
-/// The rate by which spans are converted. It is kept, so that a span is as long whenever it is asked for.
+/// The rate by which spans are converted. It is kept, so that a span is as long whenever it is asked for: measured once when
+/// it is asked for first, to about 1/10,000, and once more behind [`PRECISE_NS`].
 fn rate(anchor: &Anchor) -> Rate {
     static FIRST: OnceLock<Rate> = OnceLock::new();
     static PRECISE: OnceLock<Rate> = OnceLock::new();
