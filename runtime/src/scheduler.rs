@@ -342,7 +342,7 @@ impl Scheduler {
         // SAFETY: S1: its time slice has begun.
         let home = unsafe { shared.take_home() };
         let mut p = home.expect("a process that is queued rests at home");
-        published::runs(&p);
+        published::set_process(&p);
         let (before, fcalls) = (p.reductions(), p.fcalls.get());
         let watched = sysmon::slice_begins(&p);
         totals::slice_begins(&p);
@@ -368,7 +368,7 @@ impl Scheduler {
                 Ok(()) => {
                     // `p` holds what is shared until it is dropped.
                     shared.run_state.end_last_run();
-                    published::rests();
+                    published::clear_process();
                     p.free();
                     return used;
                 }
@@ -389,8 +389,8 @@ impl Scheduler {
             }
             _ => None,
         };
-        let place = sysprof::slice_ends(&p);
-        published::rests();
+        let place = sysprof::place_of_slice_end(&p);
+        published::clear_process();
         // SAFETY: S1: its time slice ends with the next line.
         unsafe { shared.put_home(p) };
         let end = match place {

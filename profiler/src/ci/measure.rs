@@ -31,7 +31,7 @@ impl Runner<'_> {
         for workload in &self.config.workloads {
             report::progress(&format!("{}: counts", workload.name));
             let counted = self.count(workload);
-            self.goes_on()?;
+            self.check_signal()?;
             workloads.push(counted.unwrap_or_else(|failure| Measured {
                 failure: Some(failure),
                 ..blank(workload)
@@ -47,7 +47,7 @@ impl Runner<'_> {
     }
 
     /// Has no signal asked for the end?
-    fn goes_on(&self) -> Result<(), String> {
+    fn check_signal(&self) -> Result<(), String> {
         match self.guard.signal() {
             Some(signal) => Err(format!("signal {signal} ended the workloads")),
             None => Ok(()),
@@ -187,7 +187,7 @@ impl Runner<'_> {
                 }
                 report::progress(&format!("{}: time, round {}", workload.name, round + 1));
                 let times = self.time_both(workload, round == 0);
-                self.goes_on()?;
+                self.check_signal()?;
                 let Some(measured) = measured(results, workload) else {
                     continue;
                 };

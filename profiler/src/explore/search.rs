@@ -273,7 +273,7 @@ impl<'a> Search<'a> {
         }
         let run = match answer.run() {
             Ok(run) => run,
-            Err(error) => return state.fails(job, error),
+            Err(error) => return state.fail(job, error),
         };
         match &answer.end {
             End::Astray(..) if answer.refuse.iter().any(|who| job.is_turned(&run, *who)) => {
@@ -281,7 +281,7 @@ impl<'a> Search<'a> {
                 state.done.impossible += 1;
                 return;
             }
-            End::Astray(line) => return state.fails(job, format!("what decides that {line}")),
+            End::Astray(line) => return state.fail(job, format!("what decides that {line}")),
             _ => {}
         }
         match state.explorer.run_finished(job, &run, is_left_out) {
@@ -291,7 +291,7 @@ impl<'a> Search<'a> {
                 state.done.beyond.insert(OTHER.to_owned());
             }
             Ok(Ran::Known) => state.done.strays += 1,
-            Err(error) => return state.fails(job, error),
+            Err(error) => return state.fail(job, error),
         }
         state.done.beyond.extend(run.beyond.iter().cloned());
         let State { explorer, done, .. } = state;
@@ -320,7 +320,7 @@ impl<'a> Search<'a> {
         let run = match &answer.end {
             End::Crashed(how) => {
                 if number == 0 {
-                    state.begins_with_a_crash(how);
+                    state.end_at_first_crash(how);
                 }
                 Err(crashes(how))
             }
@@ -438,19 +438,19 @@ impl State {
     /// A run has ended the emulator: where it is the first one, there is nothing to explore.
     fn crashes(&mut self, job: &Job, how: &str) {
         if self.explorer.orders() == 0 {
-            self.begins_with_a_crash(how);
+            self.end_at_first_crash(how);
         }
-        self.fails(job, crashes(how));
+        self.fail(job, crashes(how));
     }
 
-    fn begins_with_a_crash(&mut self, how: &str) {
+    fn end_at_first_crash(&mut self, how: &str) {
         let error = format!("the emulator of the first run ended {how}, and told nothing");
         self.error.get_or_insert(error);
         self.is_over = true;
     }
 
     /// Nothing is known of a run.
-    fn fails(&mut self, job: &Job, why: String) {
+    fn fail(&mut self, job: &Job, why: String) {
         self.explorer.run_failed(job);
         self.done.strays += 1;
         self.done.beyond.insert(why);
@@ -567,10 +567,10 @@ pub(super) fn still_finds(
 ) -> Result<Still, String> {
     let worker = machine.workers.first_mut().ok_or("no worker is there")?;
     worker.prepare(modules)?;
-    finds(worker, finding, &finding.prefix, criteria)
+    find_with(worker, finding, &finding.prefix, criteria)
 }
 
-fn finds(
+fn find_with(
     worker: &mut Worker,
     finding: &Finding,
     prefix: &Trace,
@@ -613,7 +613,7 @@ fn keep_those_that_replay(
     let mut found: Vec<(u64, Finding)> = found_in.into_iter().zip(found).collect();
     found.sort_by_key(|(number, _)| *number);
     for (_, finding) in found {
-        match finds(worker, &finding, &finding.prefix, criteria)? {
+        match find_with(worker, &finding, &finding.prefix, criteria)? {
             Still::Found => done.findings.push(finding),
             Still::Gone => {
                 done.strays += 1;
@@ -647,7 +647,7 @@ fn shorten(
                 return Ok(());
             }
             left -= 1;
-            if finds(worker, finding, &shorter, &criteria)? == Still::Found {
+            if find_with(worker, finding, &shorter, &criteria)? == Still::Found {
                 finding.prefix = shorter;
                 continue 'shorter;
             }

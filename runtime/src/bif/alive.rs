@@ -1,7 +1,7 @@
 //! The BIFs that tell whether a process is alive.
 
 use super::process::{ask_or_answer, is_elsewhere, local_pid, reply};
-use super::{BifResult, Next, badarg, bifs, calls_again};
+use super::{BifResult, Next, badarg, bifs, call_again};
 use crate::code::entry::export;
 use crate::process::order::director::may_timing_show;
 use crate::process::order::explore;
@@ -34,7 +34,7 @@ fn is_process_alive_1(p: &mut Process) -> Next {
             p.set_x(0, Term::bool(is_alive));
             return Next::Return;
         }
-        Err(control) => return calls_again(p, &control),
+        Err(control) => return call_again(p, &control),
     }
     // Its answer comes behind the signals already sent to it.
     let ask = export(am::erts_internal, am::is_process_alive, 1);

@@ -67,7 +67,7 @@ fn get_keys_1<'p>(p: &'p Process, [wanted]: [Term<'p>; 1]) -> BifResult<'p> {
 }
 
 fn put_2<'p>(p: &'p Process, [key, value]: [Term<'p>; 2]) -> BifResult<'p> {
-    record::puts(p, key, value);
+    record::note_dictionary_put(p, key, value);
     let place = find(p, key);
     if let (Some(place), true) = (place, value.raw().is_immed()) {
         return Ok(p.assign_in_dictionary(place, value));

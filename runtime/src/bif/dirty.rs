@@ -165,5 +165,5 @@ fn reschedule<'p>(
         Some(Dirty::Io) => None,
         None => Some(Dirty::Cpu),
     };
-    dirty::goes_on(p, next, body(next), &[what, Term::small(left - 2)])
+    dirty::continue_on(p, next, body(next), &[what, Term::small(left - 2)])
 }

@@ -321,7 +321,7 @@ impl<'p> Traversal<'p> {
                 Mode::Delete => select::delete(p, (objects, is_others), keys, program, part),
                 _ => select::replace(p, objects, keys, program, part),
             };
-            self.ends(p, table, &mut state, done.is_ok() && part.trap);
+            self.end(p, table, &mut state, done.is_ok() && part.trap);
             return Ok(done?);
         }
         if are_accesses_ordered() {
@@ -332,7 +332,7 @@ impl<'p> Traversal<'p> {
             let mut state = table.read_as(p, self.id, kind)?;
             self.fix(p, table, &mut state);
             let done = self.look(p, &state.objects, keys, program, part);
-            self.ends(p, table, &mut state, done.is_ok() && part.trap);
+            self.end(p, table, &mut state, done.is_ok() && part.trap);
             return Ok(done?);
         }
         let state = if self.may_trap(p, &*table.read(p, self.id)?) {
@@ -361,7 +361,7 @@ impl<'p> Traversal<'p> {
     }
 
     /// Gives up its fixation unless it goes on, in the same access.
-    fn ends(&mut self, p: &Process, table: &Table, state: &mut State, goes_on: bool) {
+    fn end(&mut self, p: &Process, table: &Table, state: &mut State, goes_on: bool) {
         if self.fixed && !goes_on {
             self.fixed = false;
             if state.unfix(p.pid()) {

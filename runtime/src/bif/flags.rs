@@ -1,7 +1,7 @@
 //! The BIFs `process_flag`, which set a process's flags.
 
 use super::process::reply;
-use super::{GuardResult, Leave, Next, Raise, badarg, badopt, bifs, calls_again};
+use super::{GuardResult, Leave, Next, Raise, badarg, badopt, bifs, call_again};
 use crate::dist::node_monitors::{self, Options};
 use crate::process::order::answer::Native;
 use crate::process::order::{answer, explore};
@@ -22,7 +22,7 @@ fn process_flag_2(p: &mut Process) -> Next {
     if p.x(0) == am::trap_exit
         && let Err(control) = access_trap_exits(p)
     {
-        return calls_again(p, &control);
+        return call_again(p, &control);
     }
     if let Some(flag) = p.x(0).as_atom() {
         explore::note_item_set(p.pid(), flag);

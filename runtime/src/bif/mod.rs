@@ -83,7 +83,7 @@ pub(crate) use crate::process::{
 };
 
 /// A function that could not do yet what it is to do calls again.
-fn calls_again(p: &Process, control: &Control<'_>) -> Next {
+fn call_again(p: &Process, control: &Control<'_>) -> Next {
     // Nobody else wakes a process that only gives up its time slice.
     if matches!(control, Control::Yield) {
         p.shared().wake();

@@ -87,9 +87,12 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     let sent = Sent::of(|digest| port.payload(&data.bytes()).map(digest));
     let reds = p.fcalls.get();
     p.bump_reds((data.len() / 1024) as i64);
-    drives(p, &port, "port_command");
+    note_driver_call(p, &port, "port_command");
     let taken = {
-        let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
+        let _call = (
+            msacc::within(msacc::State::Port),
+            sysprof::begin_port_call(p),
+        );
         port.command_from(p, p.pid().term().raw(), data, force)
     };
     match taken {
@@ -115,7 +118,10 @@ fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(am::badarg.term());
     };
     port.report_close(p.pid().term().raw());
-    let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
+    let _call = (
+        msacc::within(msacc::State::Port),
+        sysprof::begin_port_call(p),
+    );
     let _runs = sysprof::port_runs(port.id);
     port.close(port.state.lock(), am::normal.term(), false);
     Ok(true.into())
@@ -137,8 +143,8 @@ fn port_connect_2<'p>(p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'
 }
 
 /// The BIF of this name, with three arguments, uses the port: profiles show the time of a driver in C as its own.
-fn drives(p: &Process, port: &Port, name: &str) {
-    native_functions::drives(p, || {
+fn note_driver_call(p: &Process, port: &Port, name: &str) {
+    native_functions::note_driver_call(p, || {
         port.is_linked().then(|| Mfa {
             module: am::erts_internal,
             function: Atom::new(name),
@@ -159,10 +165,13 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
     else {
         return Ok(am::badarg.term());
     };
-    drives(p, &port, "port_control");
-    let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
+    note_driver_call(p, &port, "port_control");
+    let _call = (
+        msacc::within(msacc::State::Port),
+        sysprof::begin_port_call(p),
+    );
     let traced = port.traced();
-    let done = traced.controls(p.pid(), (command, &data), || {
+    let done = traced.control(p.pid(), (command, &data), || {
         port.control(p.pid(), command, &data)
     });
     Ok(match done {
@@ -181,11 +190,14 @@ fn port_call_3<'p>(p: &'p Process, [port, operation, data]: [Term<'p>; 3]) -> Bi
     let Ok(mut data) = encode(data, EncodeOptions::default()) else {
         return Ok(am::badarg.term());
     };
-    drives(p, &port, "port_call");
-    let _calls = (msacc::within(msacc::State::Port), sysprof::calls_port(p));
+    note_driver_call(p, &port, "port_call");
+    let _call = (
+        msacc::within(msacc::State::Port),
+        sysprof::begin_port_call(p),
+    );
     let traced = port.traced();
     let order = (operation, &mut data[..]);
-    let done = traced.calls(p.pid(), order, port.takes_calls(), |data| {
+    let done = traced.call(p.pid(), order, port.takes_calls(), |data| {
         port.call(p.pid(), operation, data)
     });
     let answer = done.and_then(|answer| decode(p, &answer, DecodeOptions::default()).ok());

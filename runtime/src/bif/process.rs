@@ -277,7 +277,7 @@ fn demonitor_in_turn<'p>(
     keeps: bool,
 ) -> Result<bool, Leave<'p>> {
     static NATIVE: Native = Native::new("erlang", "demonitor", 1);
-    if let Some(later) = hears_of_monitored(p, reference) {
+    if let Some(later) = wait_for_notice_of_monitored(p, reference) {
         return Err(later.into());
     }
     if !may_timing_show()
@@ -307,7 +307,7 @@ fn ends_with_reply(p: &Process, monitor: RefNumbers) -> bool {
 }
 
 /// Whether to try again later: a recorded run is followed in which the end of the monitored process came first.
-fn hears_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
+fn wait_for_notice_of_monitored(p: &Process, reference: Term<'_>) -> Option<Control<'static>> {
     p.wait_for_notice(|p| {
         let reference = reference.as_ref()?.numbers();
         p.notice_of_monitor(reference)

@@ -3,7 +3,7 @@
 
 use super::flags::{max_heap_map, queue_data_name};
 use super::process::{ask_and_await, reply};
-use super::{Next, bifs, calls_again};
+use super::{Next, bifs, call_again};
 use crate::exec::stack_dump::{Doing, stack_dump};
 use crate::heap::{Heap, HeldBinary, Message};
 use crate::process::nodes::RemoteProcess;
@@ -172,7 +172,7 @@ fn answer(p: &mut Process, items: Message, form: Form) -> Next {
         }
         Ok(Some(Info::There)) => look(p, pid, &items, form),
         Ok(Some(Info::Behind)) => ask(p, pid, (items, form), true),
-        Err(control) => calls_again(p, &control),
+        Err(control) => call_again(p, &control),
     }
 }
 

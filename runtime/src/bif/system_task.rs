@@ -127,7 +127,7 @@ static SUSPENDS: Native = Native::new("erlang", "suspend_process", 2);
 static RESUMES: Native = Native::new("erlang", "resume_process", 1);
 
 fn suspend_process_2(p: &mut Process) -> Next {
-    let answer = suspends(p, [p.x(0), p.x(1)]);
+    let answer = request_suspension(p, [p.x(0), p.x(1)]);
     let is_awaited = answer.as_ref().is_some();
     p.set_x(0, answer);
     if is_awaited && !may_timing_show() {
@@ -138,7 +138,7 @@ fn suspend_process_2(p: &mut Process) -> Next {
 }
 
 /// What `suspend_process/2` gives: the reference of a message with the answer, if the process is to wait for one.
-fn suspends<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> Term<'p> {
+fn request_suspension<'p>(p: &'p Process, [pid, opts]: [Term<'p>; 2]) -> Term<'p> {
     let Some(pid) = pid.as_pid().filter(|pid| *pid != p.pid()) else {
         return am::badarg.term();
     };

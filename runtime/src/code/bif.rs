@@ -155,9 +155,8 @@ macro_rules! bifs {
     };
     (@exclusive (answer $module:ident $function:literal) $arity:literal $handler:path) => {{
         fn call(p: &mut $crate::process::Process) -> $crate::process::Next {
-            static NATIVE: $crate::process::order::answer::Native =
-                $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
-            $crate::process::order::answer::given_alone(p, &NATIVE, $handler)
+            let native = $crate::code::bif::bifs!(@native ($module $function $arity));
+            $crate::process::order::answer::given_alone(p, native, $handler)
         }
         call
     }};
@@ -186,11 +185,14 @@ macro_rules! bifs {
         Some(around)
     }};
     (@around $kind:ident $row:tt) => { None };
-    (@recorded $how:ident ($module:ident $function:literal $arity:literal) $p:ident $call:expr) => {{
+    (@native ($module:ident $function:literal $arity:literal)) => {{
         static NATIVE: $crate::process::order::answer::Native =
             $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
-        $crate::process::order::answer::$how($p, &NATIVE, || $call)
+        &NATIVE
     }};
+    (@recorded $how:ident $row:tt $p:ident $call:expr) => {
+        $crate::process::order::answer::$how($p, $crate::code::bif::bifs!(@native $row), || $call)
+    };
     (@answered_away answer $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded given_away $row $p $call)
     };
@@ -204,18 +206,16 @@ macro_rules! bifs {
         $crate::code::bif::bifs!(@recorded call_and_replay $row $p $call)
     };
     // By `is_of_socket` of the module that has the table: a replay has no sockets, and makes no call.
-    (@answered outside_or_socket ($module:ident $function:literal $arity:literal) $p:ident $args:ident $call:expr) => {{
-        static NATIVE: $crate::process::order::answer::Native =
-            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
-        $crate::process::order::answer::of_port($p, &NATIVE, || is_of_socket($args[0]), || $call)
+    (@answered outside_or_socket $row:tt $p:ident $args:ident $call:expr) => {{
+        let native = $crate::code::bif::bifs!(@native $row);
+        $crate::process::order::answer::of_port($p, native, || is_of_socket($args[0]), || $call)
     }};
     (@answered turn $row:tt $p:ident $args:ident $call:expr) => {
         $crate::code::bif::bifs!(@recorded in_turn $row $p $call)
     };
-    (@answered read ($module:ident $function:literal $arity:literal) $p:ident $args:ident $call:expr) => {{
-        static NATIVE: $crate::process::order::answer::Native =
-            $crate::process::order::answer::Native::new(stringify!($module), $function, $arity);
-        $crate::process::order::answer::checked($p, &NATIVE, $args[0], || $call)
+    (@answered read $row:tt $p:ident $args:ident $call:expr) => {{
+        let native = $crate::code::bif::bifs!(@native $row);
+        $crate::process::order::answer::checked($p, native, $args[0], || $call)
     }};
     (@answered $chance:ident $row:tt $p:ident $args:ident $call:expr) => { $call };
     (@shared $result:ident ($chance:ident $module:ident $function:literal) $arity:literal $handler:path) => {{

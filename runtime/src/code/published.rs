@@ -137,13 +137,13 @@ pub(crate) fn own_thread() -> &'static Thread {
 
 /// Says that this thread runs `p`, until it says something else.
 #[inline]
-pub(crate) fn runs(p: &Process) {
+pub(crate) fn set_process(p: &Process) {
     own_thread().process.store(address(p), Ordering::Relaxed);
 }
 
 /// Says that this thread runs no process.
 #[inline]
-pub(crate) fn rests() {
+pub(crate) fn clear_process() {
     own_thread().process.store(0, Ordering::Relaxed);
 }
 
@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn a_thread_says_whose_time_slice_it_runs() {
         let p = Process::new(233);
-        runs(&p);
+        set_process(&p);
         let own = own_thread();
         assert_eq!(own.process.load(Ordering::Relaxed), address(&p));
-        rests();
+        clear_process();
         assert_eq!(own.process.load(Ordering::Relaxed), 0);
     }
 }

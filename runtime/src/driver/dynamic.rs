@@ -164,27 +164,27 @@ impl Dynamic {
     /// Nothing is to be loaded anew any more.
     pub(super) fn cancel_reload(&mut self, name: &[u8]) {
         if matches!(self.status, Status::Reload | Status::ForceReload) {
-            self.tell_all(name, awaits_load, am::DOWN, "load_cancelled");
+            self.tell_all(name, awaited_load, am::DOWN, "load_cancelled");
             self.reload = None;
         }
     }
 }
 
-pub(super) fn awaits_load(role: Role) -> Option<RefNumbers> {
+pub(super) fn awaited_load(role: Role) -> Option<RefNumbers> {
     match role {
         Role::AwaitsLoad(reference) => Some(reference),
         _ => None,
     }
 }
 
-pub(super) fn awaits_unload(role: Role) -> Option<RefNumbers> {
+pub(super) fn awaited_unload(role: Role) -> Option<RefNumbers> {
     match role {
         Role::AwaitsUnload(reference) => Some(reference),
         _ => None,
     }
 }
 
-pub(super) fn awaits_any_unload(role: Role) -> Option<RefNumbers> {
+pub(super) fn awaited_any_unload(role: Role) -> Option<RefNumbers> {
     match role {
         Role::AwaitsUnload(reference) | Role::AwaitsUnloadOnly(reference) => Some(reference),
         _ => None,
@@ -220,7 +220,7 @@ pub(super) fn load_again(
             }
             if dynamic.status != Status::Ok {
                 dynamic.status = Status::Ok;
-                dynamic.tell_all(name, awaits_unload, am::UP, "unload_cancelled");
+                dynamic.tell_all(name, awaited_unload, am::UP, "unload_cancelled");
             }
             dynamic.add_loaded(pid, true);
             Ok((am::already_loaded, false))

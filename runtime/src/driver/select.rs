@@ -114,11 +114,11 @@ fn tell(this: &Arc<Instance>, fd: RawFd, interest: Interest) {
         };
         let _works = sysmon::port_works(this.port.id, operation);
         if is_input {
-            traced.begins(Term::small(0));
+            traced.begin(Term::small(0));
         }
         this.ready(data, fd, interest);
         if is_input {
-            traced.ends(Term::small(0));
+            traced.end(Term::small(0));
         }
     });
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::ReentrantMutex;
 
 use super::dynamic::{
-    Dynamic, LoadOptions, Refusal, Reload, Role, Status, User, awaits_any_unload, awaits_load,
+    Dynamic, LoadOptions, Refusal, Reload, Role, Status, User, awaited_any_unload, awaited_load,
     load_again, refused, tell,
 };
 use super::entry::{Driver, Entry, Failure, NO_BUSY_QUEUE};
@@ -282,7 +282,7 @@ pub(super) fn monitor(
 /// `erl_ddll:demonitor/1`.
 pub(super) fn demonitor(pid: Pid, reference: RefNumbers) {
     let is_it = |user: &User| {
-        let awaited = awaits_load(user.role).or(awaits_any_unload(user.role));
+        let awaited = awaited_load(user.role).or(awaited_any_unload(user.role));
         user.pid == pid && awaited == Some(reference)
     };
     with(|table| {
@@ -388,7 +388,7 @@ fn release(id: u64) {
     end(&name, driver);
     let reload = with(|table| {
         let dynamic = table.dynamic(id)?;
-        dynamic.tell_all(&name, awaits_any_unload, am::DOWN, "unloaded");
+        dynamic.tell_all(&name, awaited_any_unload, am::DOWN, "unloaded");
         dynamic.reload.take()
     });
     match reload {
@@ -414,14 +414,14 @@ fn finish_reload(id: u64, name: &[u8], reload: Reload) {
                     dynamic.references += usize::from(!std::mem::replace(counts, true));
                 }
             }
-            dynamic.tell_all(name, awaits_load, am::UP, "loaded");
+            dynamic.tell_all(name, awaited_load, am::UP, "loaded");
         }),
         Err(failure) => with(|table| {
             for user in table
                 .dynamic(id)
                 .map_or_else(Vec::new, |it| std::mem::take(&mut it.users))
             {
-                if let Some(reference) = awaits_load(user.role) {
+                if let Some(reference) = awaited_load(user.role) {
                     tell(user.pid, reference, name, am::DOWN, |heap| {
                         heap.tuple(&[atom("load_failure"), failure.term(heap)])
                     });
@@ -512,8 +512,8 @@ fn make_permanent(id: u64) -> bool {
         let Some(dynamic) = &mut row.dynamic else {
             return false;
         };
-        dynamic.tell_all(&row.name, awaits_load, am::UP, "permanent");
-        dynamic.tell_all(&row.name, awaits_any_unload, am::UP, "permanent");
+        dynamic.tell_all(&row.name, awaited_load, am::UP, "permanent");
+        dynamic.tell_all(&row.name, awaited_any_unload, am::UP, "permanent");
         dynamic.users.clear();
         dynamic.references += 1;
         dynamic.status = Status::Permanent;

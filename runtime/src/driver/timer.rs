@@ -56,13 +56,13 @@ impl Instance {
             }
             let _works = sysmon::port_works(self.port.id, PortOp::Timeout);
             let traced = self.port.traced();
-            traced.begins(am::timeout.term());
+            traced.begin(am::timeout.term());
             traced.timed_out();
             if let Some(timeout) = driver.entry.timeout {
                 // SAFETY: D1, D2.
                 unsafe { timeout(data) };
             }
-            traced.ends(am::timeout.term());
+            traced.end(am::timeout.term());
         });
     }
 

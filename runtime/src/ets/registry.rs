@@ -404,14 +404,14 @@ pub(crate) fn rename(table: &Table, state: &mut super::State, names: Names, name
         if let Some(reference) = names.remove(&state.name) {
             names.insert(name, reference);
         }
-        moves_object(table, state.name, name);
+        move_object(table, state.name, name);
     }
     state.name = name;
     true
 }
 
 /// What stands for a table in the order of accesses goes on to stand for its new name, and for the old one, too.
-fn moves_object(table: &Table, old: Atom, new: Atom) {
+fn move_object(table: &Table, old: Atom, new: Atom) {
     if let Some(object) = table.name {
         OBJECTS.set(old, object);
         OBJECTS.set(new, object);

@@ -144,7 +144,7 @@ fn begin_or_go_on<'p>(
 }
 
 /// The BIF goes on with a call of `body` on other schedulers, `None` for ordinary ones.
-pub(crate) fn goes_on<'p>(
+pub(crate) fn continue_on<'p>(
     p: &'p Process,
     on: Option<Dirty>,
     body: Body,

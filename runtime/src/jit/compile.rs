@@ -297,7 +297,7 @@ impl<'m> Compiler<'m> {
             self.kept = kept.unwrap_or(keeps::ALL);
             self.lead_to(
                 offset,
-                &templates::loads_first(self, pc, word),
+                &templates::first_loads(self, pc, word),
                 kept.is_none(),
                 edge,
             );
@@ -400,19 +400,19 @@ impl<'m> Compiler<'m> {
         }
         self.call_helper(pc, op);
         dynasm!(self.a; .arch x64; .align 4);
-        self.returns_to(i.next());
+        self.note_return_to(i.next());
     }
 
     fn call_helper(&mut self, pc: CodeAddress, op: Op) {
         let table = 8 * op as i32;
         dynasm!(self.a; .arch x64; mov rsi, QWORD pc.word() as i64; call QWORD [r12 + table]);
         if let Some(bif) = called_bif(pc, op) {
-            self.returns_from(bif);
+            self.note_return_from(bif);
         }
     }
 
     /// A call of this BIF has just been put here.
-    pub(super) fn returns_from(&mut self, bif: &'static Bif) {
+    pub(super) fn note_return_from(&mut self, bif: &'static Bif) {
         self.calls.push((self.here(), bif));
     }
 
@@ -458,7 +458,7 @@ impl<'m> Compiler<'m> {
     }
 
     /// A call has just been put here: it returns to this instruction.
-    pub(super) fn returns_to(&mut self, next: CodeAddress) {
+    pub(super) fn note_return_to(&mut self, next: CodeAddress) {
         let words = self.words_to(self.offset(next));
         debug_assert!(self.here().is_multiple_of(4), "J3");
         self.returns.push((self.here(), words));

@@ -2,7 +2,7 @@
 //!
 //! A template that ends with the value of a register of the process in a machine register says so
 //! ([`Compiler::hold`]). Where no jump of the function leads to the next instruction, its template takes the value from
-//! there: because it begins by loading that register ([`templates::loads_first`]), or because it takes what it needs from
+//! there: because it begins by loading that register ([`templates::first_loads`]), or because it takes what it needs from
 //! wherever it is ([`Compiler::pass`]). What it leaves alone ([`keeps::kept`]) is held on. Other paths to that
 //! instruction (from out-of-line code, or where the process is scheduled in again) enter through a reload stub, which is out
 //! of line, too. The registers of the process always have their values in memory, too.

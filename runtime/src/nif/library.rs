@@ -307,7 +307,7 @@ impl Library {
     }
 
     /// Its type is opened, if loading goes well.
-    pub(super) fn opens(&self, opened: Opened) {
+    pub(super) fn add_opened(&self, opened: Opened) {
         self.opened.lock().push(opened);
     }
 

@@ -303,7 +303,7 @@ unsafe fn open(
                 _ => return None,
             };
             let address = Arc::as_ptr(&of_type);
-            library.opens(Opened { of_type, callbacks });
+            library.add_opened(Opened { of_type, callbacks });
             Some((address, op))
         });
     if !tried.is_null() {

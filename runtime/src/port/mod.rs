@@ -115,7 +115,7 @@ impl Ready for Port {
         let _runs = sysprof::port_runs(self.id);
         let is_input = interest == Interest::Read;
         if is_input {
-            self.traced().begins(Term::small(0));
+            self.traced().begin(Term::small(0));
         }
         let mut state = self.state.lock();
         let operation = if is_input {
@@ -128,7 +128,7 @@ impl Ready for Port {
         self.drive(state, |driver, port| driver.ready(port, fd, interest));
         drop(works);
         if is_input {
-            self.traced().ends(Term::small(0));
+            self.traced().end(Term::small(0));
         }
     }
 }

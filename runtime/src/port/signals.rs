@@ -187,7 +187,7 @@ impl Port {
         self.traced()
             .received(Term::immed(from), |_| am::close.term());
         // It does not come to an end of that.
-        self.traced().begins(am::close.term());
+        self.traced().begin(am::close.term());
     }
 }
 

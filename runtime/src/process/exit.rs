@@ -50,7 +50,7 @@ impl Process {
     /// # Errors
     /// When an exit reason is set.
     #[inline]
-    pub(crate) fn goes_on(&self) -> Result<(), Exiting> {
+    pub(crate) fn check_exiting(&self) -> Result<(), Exiting> {
         if self.is_exiting() {
             return Err(Exiting(()));
         }
@@ -140,7 +140,7 @@ impl Process {
             self.answer_while_exiting(signal);
         }
         self.refuse_system_tasks();
-        probes().exits(self);
+        probes().last_slice_ended(self);
         self.tell_relations();
         self.record_untold();
         explore::note_gone_off(self);
@@ -208,7 +208,7 @@ impl Process {
         let next = |psd: &super::Psd| psd.told_nodes.last().copied();
         while let Some(node) = self.with_psd(next).flatten() {
             if let Some(controller) = nodes::wait_for_room(self, node) {
-                probes().waits_for_node(self, controller);
+                probes().blocked_on_node(self, controller);
                 return Err(Control::Wait);
             }
             self.psd().told_nodes.pop();

@@ -140,11 +140,11 @@ impl Process {
         let sent = self.shared.signals.take_all();
         self.mailbox.middle.append(sent);
         if self.mailbox.middle.is_empty() {
-            return self.goes_on().map(|()| has_handled);
+            return self.check_exiting().map(|()| has_handled);
         }
         let mut left = SIGNALS_A_TURN;
         let reds = self.fcalls.get();
-        let mut goes_on = self.goes_on();
+        let mut goes_on = self.check_exiting();
         let mut work = 0;
         while left > 0
             && goes_on.is_ok()
@@ -233,7 +233,7 @@ impl Process {
             }
             Signal::Request(run) | Signal::Question { run, .. } => {
                 run(Some(self));
-                self.goes_on()?;
+                self.check_exiting()?;
             }
         }
         Ok(())
@@ -551,7 +551,7 @@ impl Process {
     /// Gives up the stack and collects; the process goes on with a call of `x(0):x(1)` with the
     /// arguments `x(2)`, when it has a message.
     pub(crate) fn hibernate(&mut self) -> crate::process::Next {
-        probes().hibernates(self);
+        probes().hibernating(self);
         self.heap.stop.set(self.heap.hend());
         self.catches.set(0);
         self.trace_frames.set(0);

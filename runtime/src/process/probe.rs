@@ -89,7 +89,7 @@ pub(crate) trait Probes: Send + Sync {
     /// A process has been made, of no parent yet.
     fn made(&self, child: &ProcShared);
     /// A process has got a parent, whose flags may go over.
-    fn inherits(&self, parent: &ProcShared, child: &ProcShared, linked: bool);
+    fn inherited(&self, parent: &ProcShared, child: &ProcShared, linked: bool);
     /// A process is to call this function.
     fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>);
     /// A process has got a name.
@@ -108,13 +108,13 @@ pub(crate) trait Probes: Send + Sync {
     /// A process is about to make its access of this number, to this and maybe to others, in that place in the code.
     fn accessed(&self, pid: Pid, number: u64, touch: &access::Touch<'_>);
     /// A process goes into hibernation: its frames are gone.
-    fn hibernates(&self, p: &Process);
+    fn hibernating(&self, p: &Process);
     /// One of the last time slices of a process begins, or ends and is followed by others.
     fn exiting(&self, p: &Process, goes_on: bool);
     /// The last time slice of a process ends.
-    fn exits(&self, p: &Process);
+    fn last_slice_ended(&self, p: &Process);
     /// A process waits until the connection that this controls is not busy any more.
-    fn waits_for_node(&self, p: &Process, controller: Peer);
+    fn blocked_on_node(&self, p: &Process, controller: Peer);
     /// A call of a process whose calls are measured has come back from a dirty scheduler.
     fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks);
     /// A process is no more.

@@ -227,7 +227,7 @@ impl Process {
         };
         let mut child = Newborn::new(options, size(args, literals), replay::pid_of_child(self))?;
         self.note_spawn(&child.process);
-        probes().inherits(self.shared(), &child.shared, linked);
+        probes().inherited(self.shared(), &child.shared, linked);
         let arity = args.list_iter().count() as u8;
         let copy = match copies {
             true => child.process.copy_in_all(args).raw(),

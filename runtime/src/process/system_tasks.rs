@@ -145,7 +145,7 @@ impl Process {
             };
             self.forget_reds(reds);
             task.answer(result);
-            self.goes_on()?;
+            self.check_exiting()?;
         }
         Ok(())
     }

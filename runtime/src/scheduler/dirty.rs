@@ -61,9 +61,9 @@ pub(super) unsafe fn make(call: &DirtyCall, x: *mut RawTerm) -> Option<Box<Proce
     if let Some((_, number)) = exec::dirty::scheduler() {
         msacc::take_up(number - 1, State::Emulator);
     }
-    published::runs(&stand_in);
+    published::set_process(&stand_in);
     exec::dirty::run(&stand_in);
-    published::rests();
+    published::clear_process();
     msacc::put_down();
     trace::events::dirty_out(&stand_in);
     stand_in.forget_registers();

@@ -609,3 +609,34 @@ fn answer(end: End) -> ! {
     });
     leave(if sent { ANSWERED } else { 1 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends slices of `reductions` reductions each until the run counts as endless; at most `slices` of them.
+    fn endless_after(idle: &mut Idle, told: usize, reductions: u64, slices: u64) -> Option<u64> {
+        (1..=slices).find(|slice| idle.is_endless(told, slice * reductions))
+    }
+
+    #[test]
+    fn polls_without_a_step_are_endless_and_work_is_not() {
+        let (few, many) = (IDLE_REDUCTIONS - 1, IDLE_REDUCTIONS + 1);
+        let long = IDLE_SLICES * 3;
+        for (reductions, ends) in [(0, true), (few, true), (many, false)] {
+            let mut idle = Idle::default();
+            let after = endless_after(&mut idle, 0, reductions, long);
+            assert_eq!(after.is_some(), ends, "{reductions} reductions a slice");
+            assert!(after.is_none_or(|slices| slices > IDLE_SLICES));
+        }
+    }
+
+    #[test]
+    fn a_step_begins_the_count_anew() {
+        let mut idle = Idle::default();
+        assert_eq!(endless_after(&mut idle, 0, 1, IDLE_SLICES), None);
+        assert!(!idle.is_endless(1, IDLE_SLICES));
+        assert_eq!(endless_after(&mut idle, 1, 1, IDLE_SLICES - 1), None);
+        assert!(idle.is_endless(1, IDLE_SLICES * 2));
+    }
+}

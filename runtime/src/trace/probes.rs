@@ -39,7 +39,7 @@ impl Probes for Tracing {
     fn made(&self, child: &ProcShared) {
         flags::born(child);
     }
-    fn inherits(&self, parent: &ProcShared, child: &ProcShared, linked: bool) {
+    fn inherited(&self, parent: &ProcShared, child: &ProcShared, linked: bool) {
         flags::inherit(parent, child, linked);
     }
     fn born(&self, pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
@@ -75,16 +75,16 @@ impl Probes for Tracing {
             record::accessed(pid, number, touch);
         }
     }
-    fn hibernates(&self, p: &Process) {
-        record::hibernates(p);
+    fn hibernating(&self, p: &Process) {
+        record::record_hibernation(p);
     }
     fn exiting(&self, p: &Process, goes_on: bool) {
         events::exiting(p, goes_on);
     }
-    fn exits(&self, p: &Process) {
-        sysprof::exits(p);
+    fn last_slice_ended(&self, p: &Process) {
+        sysprof::last_slice_ended(p);
     }
-    fn waits_for_node(&self, p: &Process, controller: Peer) {
+    fn blocked_on_node(&self, p: &Process, controller: Peer) {
         sysmon::busy_dist_port(p, controller);
     }
     fn charge_dirty(&self, p: &mut Process, dirty: Dirty, times: &DirtyTicks) {

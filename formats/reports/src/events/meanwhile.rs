@@ -317,7 +317,7 @@ impl Follower<'_> {
     }
 
     /// Those whose wait ends with a message that this process sends now wait for a scheduler.
-    fn sends(&mut self, at: usize, now: u64) {
+    fn wake_waiters(&mut self, at: usize, now: u64) {
         let waiters = std::mem::take(&mut self.all[at].waiters);
         for waiter in waiters {
             match self.all[waiter].waits {
@@ -331,7 +331,7 @@ impl Follower<'_> {
     }
 
     /// A time slice has ended.
-    fn waits(&mut self, at: usize, now: u64) {
+    fn end_slice(&mut self, at: usize, now: u64) {
         let whose = &mut self.all[at];
         let waits = self.waits.get(&whose.id);
         let then = waits.and_then(|all| all.get(whose.outs)).copied();
@@ -357,7 +357,7 @@ impl Follower<'_> {
         let at = self.place(record.subject);
         self.charge(at, now, 0);
         if is_send {
-            self.sends(at, now);
+            self.wake_waiters(at, now);
         }
         let Some(does) = does else { return };
         self.let_go(at);
@@ -370,7 +370,7 @@ impl Follower<'_> {
             Event::Unwind { calls } => whose.rows.leave(calls),
             Event::Exit { .. } => whose.rows.leave(u64::MAX),
             Event::DirtyOut { .. } => whose.is_ready = true,
-            Event::Out { .. } => self.waits(at, now),
+            Event::Out { .. } => self.end_slice(at, now),
             _ => {}
         }
     }

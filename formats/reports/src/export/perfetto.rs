@@ -261,7 +261,7 @@ impl Trace<'_> {
         match span {
             Span::SliceBegins { instead_of, slice } => {
                 if let Some(own) = self.tracks.get(&slice.who).copied() {
-                    self.waits_no_more(record.time_ns, own)?;
+                    self.end_dirty_wait(record.time_ns, own)?;
                 }
                 if self.known_schedulers.insert(track) {
                     let name = match recording.scheduler(record.segment) {
@@ -298,7 +298,7 @@ impl Trace<'_> {
                 Ok(())
             }
             Span::DirtyBegins(call) => {
-                self.waits_no_more(now, own)?;
+                self.end_dirty_wait(now, own)?;
                 let track = DIRTY + call.scheduler;
                 if self.known_schedulers.insert(track) {
                     let name = format!(
@@ -322,7 +322,7 @@ impl Trace<'_> {
     }
 
     /// What else a process does ends its waiting for a dirty scheduler.
-    fn waits_no_more(&mut self, at_ns: u64, track: u64) -> io::Result<()> {
+    fn end_dirty_wait(&mut self, at_ns: u64, track: u64) -> io::Result<()> {
         if !self.waiting.is_empty() && self.waiting.remove(&track) {
             self.end(at_ns, track)?;
         }
@@ -332,7 +332,7 @@ impl Trace<'_> {
     /// A call begins or ends on the track of its process.
     fn call(&mut self, record: &Record<'_>, step: &Step) -> io::Result<()> {
         let track = self.track(record.subject)?;
-        self.waits_no_more(record.time_ns, track)?;
+        self.end_dirty_wait(record.time_ns, track)?;
         match step {
             Step::Begin(call) => self.begin_call(record.time_ns, track, call.function),
             Step::End(call) => self.end_call(record.time_ns, track, call),

@@ -197,7 +197,7 @@ impl Tokens {
         newest.take().filter(|_| of == text)
     }
 
-    fn waits(&mut self, key: TokenKey, number: u64) {
+    fn queue(&mut self, key: TokenKey, number: u64) {
         self.waiting.entry(key).or_default().push_back(number);
     }
 
@@ -538,7 +538,7 @@ impl<'r> Follow<'r> {
                 let life = self.life(record.subject);
                 life.received += 1;
                 let coming = (record.subject, life.received);
-                let number = self.comes(record, passing, text);
+                let number = self.add_arrival(record, passing, text);
                 if let Some(wanted) = self.comings.get_mut(&coming) {
                     *wanted = number;
                 }
@@ -553,7 +553,12 @@ impl<'r> Follow<'r> {
     }
 
     /// A message gets into a queue: its number, if it is shown.
-    fn comes(&mut self, record: &Record<'_>, passing: Option<Passing>, text: &str) -> Option<u64> {
+    fn add_arrival(
+        &mut self,
+        record: &Record<'_>,
+        passing: Option<Passing>,
+        text: &str,
+    ) -> Option<u64> {
         let now = Some(record.time_ns);
         let Some(Passing::Ends(sent)) = passing else {
             return Some(self.messages.add(Message {
@@ -592,7 +597,7 @@ impl<'r> Follow<'r> {
                 if let Some(message) = self.messages.get_mut(number) {
                     message.label = Some(label);
                 }
-                self.tokens.waits((who, label, serial), number);
+                self.tokens.queue((who, label, serial), number);
             }
             Event::SeqReceive {
                 from,

@@ -45,7 +45,7 @@ pub(in crate::jit) fn argument(reg: Reg) -> Option<u8> {
 ///
 /// # Safety
 /// I1: the loader has put an instruction there, whose first word is `word`.
-pub(super) unsafe fn loads_first(
+pub(super) unsafe fn first_loads(
     c: &Compiler<'_>,
     pc: CodeAddress,
     word: u64,
@@ -89,7 +89,7 @@ fn first_arguments(c: &mut Compiler<'_>, arity: impl Into<usize>) {
 fn call_entry(c: &mut Compiler<'_>, i: impl Instruction) {
     c.pad(3);
     dynasm!(c.a; .arch x64; call QWORD [BYTE rax + NATIVE]);
-    c.returns_to(i.next());
+    c.note_return_to(i.next());
     c.hold_result();
 }
 
@@ -101,7 +101,7 @@ fn call_local(c: &mut Compiler<'_>, target: CodeAddress, i: impl Instruction) {
     };
     c.pad(5);
     dynasm!(c.a; .arch x64; call =>start);
-    c.returns_to(i.next());
+    c.note_return_to(i.next());
     c.hold_result();
 }
 
@@ -273,9 +273,9 @@ fn call_bif_stub(
 ) {
     dynasm!(c.a; .arch x64; mov rsi, QWORD pc.word() as i64);
     c.call_stub(stub);
-    c.returns_from(bif);
+    c.note_return_from(bif);
     dynasm!(c.a; .arch x64; .align 4);
-    c.returns_to(i.next());
+    c.note_return_to(i.next());
 }
 
 pub(super) fn call_bif(c: &mut Compiler<'_>, pc: CodeAddress, i: read::CallBif) {

@@ -236,7 +236,7 @@ macro_rules! loading {
         ///
         /// # Safety
         /// I1: the loader has put an instruction there, whose first word is `word`.
-        pub(super) unsafe fn loads_first(
+        pub(super) unsafe fn first_loads(
             c: &Compiler<'_>,
             pc: CodeAddress,
             word: u64,
@@ -249,7 +249,7 @@ macro_rules! loading {
                         let all = [$(Source::from(i.$register())),*];
                         all.into_iter().filter_map(|source| source.0.reg()).collect()
                     })*
-                    _ => calls::loads_first(c, pc, word),
+                    _ => calls::first_loads(c, pc, word),
                 }
             }
         }

@@ -407,7 +407,7 @@ fn cancel<'p>(p: &'p Process, state: &mut State, does: Does, reference: Term<'p>
             if !current.is_for(reference) {
                 return Ok(not_found);
             }
-            let answer = state.cancelled(p.pid(), does.waits_for());
+            let answer = state.cancelled(p.pid(), does.event());
             state.give_up_turn(does, Some(p));
             answer
         }

@@ -106,7 +106,7 @@ impl<'p> Asked<'p> {
         Ok(())
     }
 
-    fn fails(&self, state: &mut State, reason: Term<'p>) -> Term<'p> {
+    fn fail(&self, state: &mut State, reason: Term<'p>) -> Term<'p> {
         state.count(Count::ReadFails, 1);
         state.lost = reason.as_atom();
         state.fail_all(Does::Read, Some(self.p), reason);
@@ -126,7 +126,7 @@ impl<'p> Asked<'p> {
                 state.give_up_turn(Does::Read, Some(self.p));
                 am::timeout.term()
             }
-            errno => self.fails(state, atom(errno_name(errno.raw_os_error()))),
+            errno => self.fail(state, atom(errno_name(errno.raw_os_error()))),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'p> Asked<'p> {
     ) -> Term<'p> {
         let is_stream = state.kind == libc::SOCK_STREAM;
         if n == 0 && is_stream {
-            return self.fails(state, names::closed());
+            return self.fail(state, names::closed());
         }
         state.counts.read_part(n);
         state.id.record_in(self.p.pid(), n);
@@ -214,7 +214,7 @@ impl<'p> Asked<'p> {
             messages::receive_from(fd, space, self.flags())
         });
         Ok(match read {
-            Ok((_, 0, _)) if state.kind == libc::SOCK_STREAM => self.fails(state, names::closed()),
+            Ok((_, 0, _)) if state.kind == libc::SOCK_STREAM => self.fail(state, names::closed()),
             Ok((data, n, from)) => {
                 state.times_read = 0;
                 state.counts.read_message(n);
@@ -257,7 +257,7 @@ impl<'p> Asked<'p> {
     fn recv_message(&self, state: &mut State, room: usize, control: usize) -> Done<'p> {
         self.enter(state)?;
         Ok(match self.message(state, room, control) {
-            Ok((_, 0)) if state.kind == libc::SOCK_STREAM => self.fails(state, names::closed()),
+            Ok((_, 0)) if state.kind == libc::SOCK_STREAM => self.fail(state, names::closed()),
             Ok((message, n)) => {
                 state.times_read = 0;
                 state.counts.read_message(n);

@@ -87,14 +87,14 @@ impl<'p> Asked<'p> {
         })
     }
 
-    fn fails(&self, state: &mut State, reason: Term<'p>) -> Term<'p> {
+    fn fail(&self, state: &mut State, reason: Term<'p>) -> Term<'p> {
         state.counts.files().fails += 1;
         state.file = None;
         state.fail_all(Does::Write, Some(self.p), reason);
         error(self.p, reason)
     }
 
-    fn goes_on(&self, state: &mut State) -> Term<'p> {
+    fn send_rest(&self, state: &mut State) -> Term<'p> {
         let p = self.p;
         let sent = send(state, self.offset, self.count);
         if let Ok(Sent::All(n) | Sent::Part(n)) = sent {
@@ -111,7 +111,7 @@ impl<'p> Asked<'p> {
                 state.counts.files().waits += 1;
                 p.tuple(&[names::select(), p.unsigned(n)])
             }
-            Err(errno) => self.fails(state, atom(errno_name(errno.raw_os_error()))),
+            Err(errno) => self.fail(state, atom(errno_name(errno.raw_os_error()))),
         }
     }
 
@@ -124,17 +124,17 @@ impl<'p> Asked<'p> {
             Some(Ok(fd)) => state.file = Some(File(fd)),
             Some(Err(errno)) => {
                 let reason = atom(errno_name(errno.raw_os_error()));
-                return Ok(self.fails(state, reason));
+                return Ok(self.fail(state, reason));
             }
             None => {
                 let reason = names::invalid(self.p, atom("efile"));
-                return Ok(self.fails(state, reason));
+                return Ok(self.fail(state, reason));
             }
         }
         let counts = state.counts.files();
         counts.tries += 1;
         counts.so_far = 0;
-        Ok(self.goes_on(state))
+        Ok(self.send_rest(state))
     }
 
     fn go_on(&self, state: &mut State) -> Done<'p> {
@@ -149,7 +149,7 @@ impl<'p> Asked<'p> {
         if !is_mine || state.file.is_none() {
             return Err(raise_invalid(self.p, names::state()));
         }
-        Ok(self.goes_on(state))
+        Ok(self.send_rest(state))
     }
 }
 

@@ -65,10 +65,10 @@ impl Does {
     const ALL: [Does; 3] = [Does::Write, Does::Read, Does::Accept];
 
     fn interest(self) -> Interest {
-        interest_of(self.waits_for())
+        interest_of(self.event())
     }
 
-    pub(super) fn waits_for(self) -> SocketWait {
+    pub(super) fn event(self) -> SocketWait {
         match self {
             Does::Read => SocketWait::Data,
             Does::Accept => SocketWait::Accept,
@@ -484,7 +484,7 @@ impl State {
             return false;
         }
         let waiting = self.waiting(p, reference);
-        self.id.record_wait(pid, does.waits_for());
+        self.id.record_wait(pid, does.event());
         self.turns(does).queue.push_back(waiting);
         true
     }
@@ -500,14 +500,14 @@ impl State {
     /// The process is the current one, and calls again with this reference when the descriptor is ready, of which it gets a
     /// message.
     pub(super) fn wait(&mut self, does: Does, p: &Process, reference: Term<'_>) {
-        self.select(does.waits_for(), p.pid(), reference);
+        self.select(does.event(), p.pid(), reference);
         self.hold_turn(does, p, reference);
     }
 
     /// Aborts the wait of the current process, which waits by this reference instead.
     pub(super) fn wait_instead(&mut self, does: Does, p: &Process, reference: Term<'_>) {
         if let Some(current) = self.turns(does).current.take() {
-            self.abort(&current, does.waits_for(), names::cancelled());
+            self.abort(&current, does.event(), names::cancelled());
             self.turns(does).current = Some(current);
         }
         self.wait(does, p, reference);
@@ -524,7 +524,7 @@ impl State {
     fn give_turn(&mut self, does: Does) {
         let next = self.turns(does).queue.pop_front();
         match &next {
-            Some(next) => self.select(does.waits_for(), next.pid, next.reference.term()),
+            Some(next) => self.select(does.event(), next.pid, next.reference.term()),
             None if does == Does::Accept => self.read &= !bit::ACCEPTING,
             None => {}
         }
@@ -542,7 +542,7 @@ impl State {
 
     fn abort_queue(&mut self, does: Does, p: Option<&Process>, reason: Term<'_>) {
         for waiting in std::mem::take(&mut self.turns(does).queue) {
-            self.abort(&waiting, does.waits_for(), reason);
+            self.abort(&waiting, does.event(), reason);
             release(&waiting, p);
         }
     }
@@ -564,7 +564,7 @@ impl State {
         }
         let waiting = queue.remove(at);
         if let Some(waiting) = &waiting {
-            self.id.record_ready(pid, does.waits_for(), CANCELLED);
+            self.id.record_ready(pid, does.event(), CANCELLED);
             release(waiting, p);
         }
         waiting.is_some()
@@ -594,7 +594,7 @@ impl State {
                 Interest::Write => is_write_cancelled,
                 _ => is_read_cancelled,
             };
-            tell(self, &current, does.waits_for(), is_cancelled);
+            tell(self, &current, does.event(), is_cancelled);
             self.abort_queue(does, p, names::closed());
         }
     }
@@ -676,7 +676,7 @@ impl State {
             let (id, turns) = (self.id, self.turns(does));
             let mut all = turns.current.iter().chain(&turns.queue);
             if all.any(is_it) {
-                id.record_ready(pid, does.waits_for(), EXITED);
+                id.record_ready(pid, does.event(), EXITED);
             }
             if turns.current.as_ref().is_some_and(is_it) {
                 turns.current = None;

@@ -136,7 +136,7 @@ impl Terminal {
             MAGIC_32 => 4,
             _ => return None,
         };
-        let [names, booleans, numbers, strings, table] = r.counts()?;
+        let [names, booleans, numbers, strings, table] = r.section_sizes()?;
         r.take(names)?;
         let mut terminal = Terminal {
             booleans: r.booleans(booleans)?,
@@ -158,7 +158,7 @@ impl Terminal {
 
     /// Reads capabilities of the description's own: their values first, then their names.
     fn parse_own(&mut self, r: &mut Reader<'_>, number_bytes: usize) -> Option<()> {
-        let [booleans, numbers, strings, _, table] = r.counts()?;
+        let [booleans, numbers, strings, _, table] = r.section_sizes()?;
         let boolean_values = r.booleans(booleans)?;
         r.align();
         let number_values = r.numbers(numbers, number_bytes)?;
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The five sizes that a section begins with.
-    fn counts(&mut self) -> Option<[usize; 5]> {
+    fn section_sizes(&mut self) -> Option<[usize; 5]> {
         let mut counts = [0; 5];
         for count in &mut counts {
             *count = usize::from(self.u16()?);

@@ -369,7 +369,7 @@ impl Process {
     }
 
     /// What it follows, as long as there is something left.
-    pub(in crate::process) fn follows(&self) -> Option<RefMut<'_, replay::ReplayState>> {
+    pub(in crate::process) fn replay_state(&self) -> Option<RefMut<'_, replay::ReplayState>> {
         let own = self.order.get()?.borrow_mut();
         RefMut::filter_map(own, |own| own.follows.as_deref_mut()).ok()
     }

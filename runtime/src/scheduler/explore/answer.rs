@@ -281,3 +281,42 @@ impl NameIds for Names {
         NameId::NONE
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_follow_its_prefix_is_astray_unless_it_ended_in_another_way() {
+        let line = || Some("p0 waits".to_owned());
+        for (end, astray, lacks, is_astray) in [
+            (End::Quiet, None, false, false),
+            (End::Quiet, line(), false, true),
+            (End::Quiet, None, true, true),
+            (End::Halted(0), line(), false, true),
+            (End::Halted(0), None, true, true),
+            (End::Livelock, line(), true, false),
+        ] {
+            let text = format!("{end:?} {astray:?} {lacks}");
+            let ended = how_it_ended(end, astray, lacks);
+            assert_eq!(matches!(ended, End::Astray(_)), is_astray, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_process_waits_for_says_more_than_that_accesses_lack() {
+        let line = "p0 waits".to_owned();
+        let ended = how_it_ended(End::Quiet, Some(line.clone()), true);
+        assert!(matches!(ended, End::Astray(told) if told == line));
+    }
+
+    #[test]
+    fn each_process_is_known_once() {
+        let mut kept = explore::Kept::default();
+        kept.sent.extend([(Pid(3), Pid(1)), (Pid(1), Pid(3))]);
+        assert_eq!(
+            all_known(&kept, &[Pid(2), Pid(3)]),
+            [Pid(1), Pid(2), Pid(3)]
+        );
+    }
+}

@@ -109,7 +109,7 @@ impl InLine {
     /// Calls of the function that runs add one at `count` and are to be charged to `nodes`, and the words up to the
     /// heap's top, which is at `top` now, to `words`. `count` is 0 where `nodes` alone count. Not where meters are to be
     /// charged already.
-    pub(in crate::trace) fn runs(
+    pub(in crate::trace) fn charge_to(
         &self,
         changes: u64,
         count: u64,

@@ -441,7 +441,7 @@ impl Arena {
     }
 
     /// The function that it runs: what `proc_lib` began it with, or what it was started to call.
-    pub(in crate::trace) fn runs(&self) -> Mfa {
+    pub(in crate::trace) fn function(&self) -> Mfa {
         let (module, function, arity) = self.initial_call;
         let started = Mfa {
             module,

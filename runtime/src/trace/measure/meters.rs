@@ -77,7 +77,7 @@ impl Meters {
         let nodes: SmallVec<[&Node; METERS]> = meters().map(|meter| meter.current()).collect();
         let words = meters().find(|meter| meter.measures.words);
         let words = words.map(|meter| meter.current());
-        self.in_line.runs(changes, count, &nodes, words, top);
+        self.in_line.charge_to(changes, count, &nodes, words, top);
         self.running = running;
     }
     /// Compiled code uses the meter of this key.

@@ -89,7 +89,7 @@ impl Counting {
     }
 
     /// The process stops: the counter values of its time slice, if that began on this thread.
-    pub(in crate::trace) fn slice_ends(&self) -> Option<Counted> {
+    pub(in crate::trace) fn counted(&self) -> Option<Counted> {
         STATE.with_borrow_mut(|state| {
             let ThreadState::Open { counters, begin } = state else {
                 return None;

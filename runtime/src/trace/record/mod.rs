@@ -377,7 +377,7 @@ pub(in crate::trace) fn unwound(p: &Process, calls: u64) {
 }
 
 /// `p` gives its stack up.
-pub(crate) fn hibernates(p: &Process) {
+pub(crate) fn record_hibernation(p: &Process) {
     if let Some(recorder) = recorder()
         && recorder.sees_returns
     {
@@ -394,7 +394,7 @@ pub(in crate::trace) fn is_on() -> bool {
 /// A process was made that begins with this call.
 pub(crate) fn born(pid: Pid, parent: Option<Pid>, call: (Atom, Atom, u8), args: Term<'_>) {
     if let Some(recorder) = namer() {
-        recorder.begins_in(pid, parent, first_called(call, args));
+        recorder.record_initial_call(pid, parent, first_called(call, args));
     }
 }
 
@@ -422,7 +422,7 @@ fn mfa_of((module, function, arity): (Atom, Atom, u8)) -> Mfa {
 
 /// `p` puts something into its dictionary: `proc_lib` does so with what a process is known by.
 #[inline]
-pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
+pub(crate) fn note_dictionary_put(p: &Process, key: Term<'_>, value: Term<'_>) {
     let recorder = namer();
     if recorder.is_none() && p.meters.is_none() {
         return;
@@ -433,7 +433,7 @@ pub(crate) fn puts(p: &Process, key: Term<'_>, value: Term<'_>) {
     note_known(p, &known);
     match (recorder, known) {
         (Some(recorder), Known::Call(called)) => {
-            recorder.begins_in(p.pid(), p.parent().pid(), called);
+            recorder.record_initial_call(p.pid(), p.parent().pid(), called);
         }
         (Some(recorder), Known::Label(text)) => {
             let (id, label) = (id_of(p.pid()), recorder.label_text(text));
@@ -469,7 +469,7 @@ pub(in crate::trace) fn scheduled_out(p: &Process) {
             messages: p.mailbox.len() as u64,
             reductions: p.reductions(),
         };
-        recorder.slice_ends(id_of(p.pid()));
+        recorder.record_counters(id_of(p.pid()));
         recorder.tell(p.pid(), &ring_event);
     }
 }
@@ -486,7 +486,7 @@ pub(in crate::trace) fn dirty_waits(p: &Process, dirty: Dirty) {
 }
 
 /// A dirty scheduler, this thread, begins or ends the call that `p` stands in for.
-pub(in crate::trace) fn turns_dirty(p: &Process, event: Event) {
+pub(in crate::trace) fn record_dirty_switch(p: &Process, event: Event) {
     let (Some(recorder), Some((dirty, number))) = (recorder(), dirty::scheduler()) else {
         return;
     };
@@ -500,7 +500,7 @@ pub(in crate::trace) fn turns_dirty(p: &Process, event: Event) {
         recorder.tell(p.pid(), &ring_event);
         recorder.slice_begins();
     } else {
-        recorder.slice_ends(id_of(p.pid()));
+        recorder.record_counters(id_of(p.pid()));
         recorder.tell(p.pid(), &RingEvent::DirtyOut { function });
     }
 }
@@ -542,7 +542,7 @@ pub(in crate::trace) fn report(tracee: Term<'_>, report: &Report<'_>) {
     if let Some(recorder) = recorder() {
         let subject = recorder.id(tracee);
         match report.event {
-            Event::OutExiting | Event::OutExited => recorder.slice_ends(subject),
+            Event::OutExiting | Event::OutExited => recorder.record_counters(subject),
             _ => {}
         }
         recorder.report(subject, report);
@@ -644,8 +644,8 @@ impl Recorder {
         }
     }
 
-    fn slice_ends(&self, subject: Id) {
-        if let Some(counted) = self.counting.as_ref().and_then(Counting::slice_ends) {
+    fn record_counters(&self, subject: Id) {
+        if let Some(counted) = self.counting.as_ref().and_then(Counting::counted) {
             let [first, second, third, fourth] = counted;
             let ring_event = RingEvent::Counted {
                 first,
@@ -726,7 +726,7 @@ impl Recorder {
     }
 
     /// The call that a process is known by from now on.
-    fn begins_in(&self, pid: Pid, parent: Option<Pid>, called: Mfa) {
+    fn record_initial_call(&self, pid: Pid, parent: Option<Pid>, called: Mfa) {
         let function = self.function(called);
         let (id, parent) = (id_of(pid), parent.map_or(Id::None, id_of));
         self.ring.name(Name::Process {

@@ -13,7 +13,7 @@ use crate::trace::measure::meters::all_of;
 /// `p` asks something of a port. Where a driver in C does it, `mfa` gives the BIF that calls it: from now on that is native
 /// code, and its time the driver's.
 #[inline]
-pub(crate) fn drives(p: &Process, mfa: impl FnOnce() -> Option<Mfa>) {
+pub(crate) fn note_driver_call(p: &Process, mfa: impl FnOnce() -> Option<Mfa>) {
     if (is_named() || p.meters.is_some())
         && let Some(mfa) = mfa()
     {

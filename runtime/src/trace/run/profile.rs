@@ -533,7 +533,7 @@ fn name_of(arena: &Arena) -> String {
     if let Some(label) = arena.label() {
         return label;
     }
-    let of = arena.runs();
+    let of = arena.function();
     name::mfa(
         name::stable(of.module.name()),
         of.function.name(),

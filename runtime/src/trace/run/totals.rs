@@ -194,7 +194,7 @@ pub(crate) fn time_has_jumped() {
     if let Some(begun) = begun.filter(|_| since_ns > FOR_EVER_NS)
         && !WAITS_FOR_EVER.swap(true, Ordering::AcqRel)
     {
-        waits_for_ever(&begun.processes);
+        end_deadlocked(&begun.processes);
     }
 }
 
@@ -264,7 +264,7 @@ pub(crate) fn write_at_end() {
 
 /// No process of the workload can go on: tells so, and ends the machine.
 #[cold]
-fn waits_for_ever(workload: &Workload) {
+fn end_deadlocked(workload: &Workload) {
     let pin = pin();
     let waiting = process::table()
         .iter(&pin)

@@ -167,12 +167,12 @@ pub(crate) fn scheduled_out(p: &Process) {
 
 /// A dirty scheduler begins to run the call that `p` stands in for.
 pub(crate) fn dirty_in(p: &Process) {
-    turns_dirty(p, Event::In);
+    tell_dirty_switch(p, Event::In);
 }
 
 /// It has run that call.
 pub(crate) fn dirty_out(p: &Process) {
-    turns_dirty(p, Event::Out);
+    tell_dirty_switch(p, Event::Out);
 }
 
 /// `p` is about to wait for a dirty scheduler. Tracers are not told of that.
@@ -185,12 +185,12 @@ pub(crate) fn dirty_waits(p: &Process, dirty: Dirty) {
     }
 }
 
-fn turns_dirty(p: &Process, event: Event) {
+fn tell_dirty_switch(p: &Process, event: Event) {
     if p.shared().tracee.has(RUNNING) {
         let me = p.pid().term();
         for r in p.shared().tracee.asked(me, event, RUNNING) {
             if r.tracer == TracerId::Recorder {
-                record::turns_dirty(p, event);
+                record::record_dirty_switch(p, event);
             } else {
                 let report = Report::new(event, current(p));
                 r.tracer.report(r.flags, me, &report);

@@ -76,21 +76,21 @@ impl Traced<'_> {
 
     /// It runs `command`, which takes no time.
     pub(crate) fn ran(self, command: Atom) {
-        self.begins(command.term());
-        self.ends(command.term());
+        self.begin(command.term());
+        self.end(command.term());
     }
 
     /// It begins to run `command`; 0 is what nobody has asked for, as input.
-    pub(crate) fn begins(self, command: Term<'static>) {
-        self.runs(Event::PortIn, command);
+    pub(crate) fn begin(self, command: Term<'static>) {
+        self.tell_run(Event::PortIn, command);
     }
 
     /// It has run `command`.
-    pub(crate) fn ends(self, command: Term<'static>) {
-        self.runs(Event::PortOut, command);
+    pub(crate) fn end(self, command: Term<'static>) {
+        self.tell_run(Event::PortOut, command);
     }
 
-    fn runs(self, event: Event, command: Term<'static>) {
+    fn tell_run(self, event: Event, command: Term<'static>) {
         if self.tracee.has(flags::RUNNING_PORTS) {
             self.tell(event.flags(), &Report::new(event, command));
         }
@@ -98,35 +98,35 @@ impl Traced<'_> {
 
     /// Process `from` has it do the control operation `command`: around what that does, and its answer, if it
     /// has one.
-    pub(crate) fn controls<T>(
+    pub(crate) fn control<T>(
         self,
         from: Pid,
         (command, data): (u32, &[u8]),
         control: impl FnOnce() -> Option<(Vec<u8>, T)>,
     ) -> Option<(Vec<u8>, T)> {
-        self.begins(am::control.term());
+        self.begin(am::control.term());
         self.received_order(am::control, from, command, data);
         let done = control();
         let answer = done.as_ref().map(|(answer, _)| &answer[..]);
-        self.ends_order(am::control, from, answer);
+        self.end_operation(am::control, from, answer);
         done
     }
 
-    /// As [`Self::controls`], for the call operation `operation`, whose data and answer are in the external format. The
+    /// As [`Self::control`], for the call operation `operation`, whose data and answer are in the external format. The
     /// port receives nothing if it takes no such operation.
-    pub(crate) fn calls(
+    pub(crate) fn call(
         self,
         from: Pid,
         (operation, data): (u32, &mut [u8]),
         takes_calls: bool,
         call: impl FnOnce(&mut [u8]) -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
-        self.begins(am::call.term());
+        self.begin(am::call.term());
         if takes_calls {
             self.received_order(am::call, from, operation, data);
         }
         let done = call(data);
-        self.ends_order(am::call, from, done.as_deref());
+        self.end_operation(am::call, from, done.as_deref());
         done
     }
 
@@ -137,7 +137,7 @@ impl Traced<'_> {
         });
     }
 
-    fn ends_order(self, kind: Atom, from: Pid, answer: Option<&[u8]>) {
+    fn end_operation(self, kind: Atom, from: Pid, answer: Option<&[u8]>) {
         if let Some(answer) = answer
             && self.tracee.has(flags::SEND)
         {
@@ -145,6 +145,6 @@ impl Traced<'_> {
             let answer = heap.tuple(&[kind.term(), heap.binary(answer)]);
             self.sent(from, heap.tuple(&[self.id, answer]));
         }
-        self.ends(kind.term());
+        self.end(kind.term());
     }
 }

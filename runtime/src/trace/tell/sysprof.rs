@@ -204,12 +204,12 @@ pub(crate) fn end_run(shared: &ProcShared, again: bool, place: &Message) -> EndR
 
 /// Where `p` is as its time slice ends, if somebody wants to hear of it.
 #[inline]
-pub(crate) fn slice_ends(p: &Process) -> Option<Message> {
+pub(crate) fn place_of_slice_end(p: &Process) -> Option<Message> {
     asks(PROCS).then(|| place(p))
 }
 
 /// The last time slice of `p` ends.
-pub(crate) fn exits(p: &Process) {
+pub(crate) fn last_slice_ended(p: &Process) {
     if asks(PROCS) && !is_receiver(p.pid()) {
         let mut state = STATE.lock();
         state.process(p.pid(), am::inactive, Term::small(0));
@@ -267,19 +267,19 @@ fn tell_port(port: Port, status: Atom) {
 }
 
 /// A process that calls a port, until this is dropped.
-pub(crate) struct CallsPort<'p>(&'p Process);
+pub(crate) struct PortCall<'p>(&'p Process);
 
 /// `p` calls a port: with `exclusive` it is not active meanwhile.
 #[inline]
-pub(crate) fn calls_port(p: &Process) -> Option<CallsPort<'_>> {
+pub(crate) fn begin_port_call(p: &Process) -> Option<PortCall<'_>> {
     let asked = asks(PROCS) && asks(EXCLUSIVE) && !is_receiver(p.pid());
     asked.then(|| {
         STATE.lock().process(p.pid(), am::inactive, place(p).term());
-        CallsPort(p)
+        PortCall(p)
     })
 }
 
-impl Drop for CallsPort<'_> {
+impl Drop for PortCall<'_> {
     fn drop(&mut self) {
         let place = place(self.0);
         STATE.lock().process(self.0.pid(), am::active, place.term());

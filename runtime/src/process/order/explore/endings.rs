@@ -246,3 +246,57 @@ impl Process {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::Term;
+
+    const KILLER: Pid = Pid(1);
+    const OTHER: Pid = Pid(2);
+
+    fn exit(from: Pid, reason: Atom) -> Signal {
+        Signal::Exit(Box::new(ExitSignal::new(from.into(), reason.term())))
+    }
+
+    fn question(from: Pid) -> Signal {
+        let run = Box::new(|_: Option<&mut Process>| ());
+        Signal::Question { from, run }
+    }
+
+    #[test]
+    fn a_signal_that_would_end_a_process_that_computes_waits() {
+        for (reason, traps, waits) in [
+            (am::shutdown, false, true),
+            (am::kill, true, true),
+            // It becomes a message, or nothing.
+            (am::shutdown, true, false),
+            (am::normal, false, false),
+        ] {
+            let p = Process::new(0);
+            p.change_flags(|flags| flags.trap_exit = traps);
+            assert_eq!(p.defers(&exit(KILLER, reason)), waits, "{reason:?} {traps}");
+        }
+    }
+
+    #[test]
+    fn what_has_an_order_with_a_signal_that_waits_does_too() {
+        let p = Process::new(0);
+        assert!(!p.defers(&Signal::message(Term::NIL, KILLER)));
+        p.defer(exit(KILLER, am::shutdown));
+        assert!(p.defers(&Signal::message(Term::NIL, OTHER)));
+        assert!(p.defers(&question(KILLER)));
+        assert!(!p.defers(&question(OTHER)));
+    }
+
+    #[test]
+    fn a_process_that_computes_for_ever_is_ended_behind_a_time_slice() {
+        let p = Process::new(0);
+        p.fcalls.set(CONTEXT_REDS * 2);
+        assert!(!p.may_end_here());
+        p.fcalls.set(CONTEXT_REDS + 1);
+        assert!(!p.may_end_here());
+        p.fcalls.set(CONTEXT_REDS);
+        assert!(p.may_end_here());
+    }
+}

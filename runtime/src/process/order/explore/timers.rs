@@ -34,6 +34,23 @@ pub(crate) struct Timer {
     has_ended: bool,
 }
 
+impl Timer {
+    /// A call has tried to cancel it: see [`note_cancelled`].
+    fn note_cancelled(&mut self, was_there: bool, exists: impl Fn(Pid) -> bool) {
+        let has_ended = |receiver: Pid| !exists(receiver);
+        self.is_cancelled |= was_there || self.receiver.process().is_some_and(has_ended);
+    }
+
+    /// Whether somebody could still get its message.
+    fn is_left(&self, exists: impl Fn(Pid) -> bool) -> bool {
+        let may_be_there = match self.receiver {
+            Receiver::Pid(pid) => exists(pid),
+            Receiver::Name(_) => true,
+        };
+        !self.has_ended && may_be_there
+    }
+}
+
 /// Named among what is not explored: messages of timers that go off when the run has ended.
 const LATER: &str = "timers that go off later";
 
@@ -182,10 +199,7 @@ pub(in crate::process) fn note_due(reference: RefNumbers) -> bool {
 /// A call has tried to cancel a timer. If it was there, nobody hears of its end. Nor does anybody if its receiver has
 /// ended: then it is not found, but it would have gone off for nobody.
 pub(crate) fn note_cancelled(reference: RefNumbers, was_there: bool) {
-    timer_of(reference, |timer| {
-        let has_ended = |receiver: Pid| !exists(receiver);
-        timer.is_cancelled |= was_there || timer.receiver.process().is_some_and(has_ended);
-    });
+    timer_of(reference, |timer| timer.note_cancelled(was_there, exists));
 }
 
 /// `p` has ended: if it is a timer, it goes off.
@@ -219,12 +233,60 @@ pub(crate) fn go_off_for_nobody() -> bool {
 
 /// The run ends: notes whether timers are left whose receivers are still there.
 pub(crate) fn note_timers_left() {
-    let may_have_receiver = |receiver: Receiver| match receiver {
-        Receiver::Pid(pid) => exists(pid),
-        Receiver::Name(_) => true,
-    };
-    let is_left = |timer: &Timer| !timer.has_ended && may_have_receiver(timer.receiver);
+    let is_left = |timer: &Timer| timer.is_left(exists);
     if kept(|kept| kept.timers.iter().any(is_left)) == Some(true) {
         note_unexplored(LATER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GONE: Pid = Pid(1);
+    const THERE: Pid = Pid(2);
+
+    fn timer_for(receiver: Receiver) -> Timer {
+        Timer {
+            pid: Pid(9),
+            reference: [1, 0, 0],
+            receiver,
+            is_due: false,
+            is_cancelled: false,
+            has_ended: false,
+        }
+    }
+
+    #[test]
+    fn a_timer_is_cancelled_where_it_was_found_or_its_receiver_is_gone() {
+        for (receiver, was_there, is_cancelled) in [
+            (THERE, true, true),
+            // Its time had come: the message is on its way.
+            (THERE, false, false),
+            (GONE, false, true),
+        ] {
+            let mut timer = timer_for(Receiver::Pid(receiver));
+            timer.note_cancelled(was_there, |pid| pid != GONE);
+            assert_eq!(timer.is_cancelled, is_cancelled, "{receiver:?} {was_there}");
+            // A later call that does not find it takes nothing back.
+            timer.note_cancelled(false, |_| true);
+            assert_eq!(timer.is_cancelled, is_cancelled);
+        }
+    }
+
+    #[test]
+    fn a_timer_is_left_over_where_somebody_could_still_get_its_message() {
+        let name = Receiver::Name(Atom::new("nobody_yet"));
+        for (receiver, has_ended, is_left) in [
+            (Receiver::Pid(THERE), false, true),
+            (Receiver::Pid(THERE), true, false),
+            (Receiver::Pid(GONE), false, false),
+            // A process may take the name later.
+            (name, false, true),
+        ] {
+            let mut timer = timer_for(receiver);
+            timer.has_ended = has_ended;
+            assert_eq!(timer.is_left(|pid| pid != GONE), is_left);
+        }
     }
 }

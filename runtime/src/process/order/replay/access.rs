@@ -239,7 +239,7 @@ impl Process {
         let all = &plan.accesses;
         loop {
             let waits = self.access_waits(plan, number);
-            if let Some(mut follows) = self.follows() {
+            if let Some(mut follows) = self.replay_state() {
                 follows.accesses.waits = waits;
             }
             let waits = waits?;
@@ -263,7 +263,7 @@ impl Process {
         if all.are_free() {
             return None;
         }
-        let Some(follows) = self.follows() else {
+        let Some(follows) = self.replay_state() else {
             return (!all.are_all_told_made()).then_some(Waits::Free);
         };
         let own = &follows.accesses;
@@ -288,7 +288,7 @@ impl Process {
     pub(in crate::process) fn follow_access(&self, number: u64) {
         let Some(plan) = plan() else { return };
         plan.count_progress();
-        let Some(mut follows) = self.follows() else {
+        let Some(mut follows) = self.replay_state() else {
             return;
         };
         let own = &mut follows.accesses;
@@ -310,7 +310,7 @@ impl Process {
     /// What its access waits for, in words, with the recorded process that it waits for, if it is one.
     pub(super) fn tell_access_waited_for(&self) -> Option<(Option<usize>, String)> {
         let plan = plan()?;
-        let follows = self.follows()?;
+        let follows = self.replay_state()?;
         follows.accesses.waits?;
         let me = follows.cursor.process;
         drop(follows);

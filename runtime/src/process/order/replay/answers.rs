@@ -120,7 +120,7 @@ impl Process {
         reader: &'r Process,
         native: &Native,
     ) -> Option<Term<'r>> {
-        let (plan, mut follows) = (plan()?, self.follows()?);
+        let (plan, mut follows) = (plan()?, self.replay_state()?);
         let value = follows.answer(plan, native)?;
         let term = match value {
             Value::Integer(integer) => reader.integer(*integer),
@@ -138,7 +138,7 @@ impl Process {
 impl Process {
     /// Whether the next step of the recorded run is an answer of `native` to it.
     pub(in crate::process) fn is_given(&self, native: &Native) -> bool {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return false;
         };
         follows.answer(plan, native).is_some()
@@ -148,7 +148,7 @@ impl Process {
     /// be called again then.
     pub(in crate::process) fn wait_for_earlier(&self, native: &Native) -> Option<Control<'static>> {
         let plan = plan().filter(|_| order::is_followed())?;
-        let follows = self.follows()?;
+        let follows = self.replay_state()?;
         let (cursor, steps) = (&follows.cursor, follows.steps(plan));
         let is_due = cursor.due(steps).is_some() || cursor.due_signal(steps).is_some();
         let waits = is_due && follows.answer(plan, native).is_some();
@@ -165,7 +165,9 @@ impl Process {
         native: &Native,
         look: impl FnOnce(Term<'_>) -> R,
     ) -> Option<R> {
-        let follows = order::is_followed().then(|| self.follows()).flatten()?;
+        let follows = order::is_followed()
+            .then(|| self.replay_state())
+            .flatten()?;
         let Value::Term(bytes) = follows.answer(plan()?, native)? else {
             return None;
         };
@@ -179,7 +181,7 @@ impl Process {
         native: &Native,
         digest: &HeapMessage,
     ) -> Option<bool> {
-        let (plan, mut follows) = (plan()?, self.follows()?);
+        let (plan, mut follows) = (plan()?, self.replay_state()?);
         let value = follows.answer(plan, native)?;
         let bytes = (WRITTEN.get().write)(digest.term())?;
         let steps = follows.steps(plan);
@@ -194,7 +196,9 @@ impl Process {
 /// `p` has read from `file` what differs from the recorded run: it cannot follow.
 pub(in crate::process) fn report_other_read(p: &Process, file: Term<'_>) {
     let Some(plan) = plan() else { return };
-    let name = p.follows().map(|follows| plan.name(follows.cursor.process));
+    let name = p
+        .replay_state()
+        .map(|follows| plan.name(follows.cursor.process));
     let name = name.unwrap_or_default();
     let file = match file.as_binary() {
         Some(bits) => {
@@ -212,7 +216,9 @@ pub(in crate::process) fn report_other_read(p: &Process, file: Term<'_>) {
 /// `p` sends to a socket what differs from the recorded run: it cannot follow.
 pub(in crate::process) fn report_other_send(p: &Process) {
     let Some(plan) = plan() else { return };
-    let name = p.follows().map(|follows| plan.name(follows.cursor.process));
+    let name = p
+        .replay_state()
+        .map(|follows| plan.name(follows.cursor.process));
     let name = name.unwrap_or_default();
     let line =
         format!("what {name} sends to a socket differs from what it sent in the recorded run");
@@ -226,7 +232,7 @@ pub(in crate::process) fn note_unrecorded_answer(p: &Process, native: &Native) {
         return;
     }
     let Some(plan) = plan() else { return };
-    let expected = p.follows().and_then(|follows| {
+    let expected = p.replay_state().and_then(|follows| {
         let next = follows.cursor.next(follows.steps(plan))?;
         (!next.is_exit()).then(|| next.clone())
     });

@@ -68,7 +68,9 @@ impl Process {
     }
 
     fn has_come_to_collection(&self, reductions: u64) -> bool {
-        let follows = self.follows().filter(|follows| follows.collections > 0);
+        let follows = self
+            .replay_state()
+            .filter(|follows| follows.collections > 0);
         let (Some(plan), Some(follows)) = (plan(), follows) else {
             return false;
         };
@@ -92,7 +94,7 @@ impl Process {
     }
 
     fn take_collection(&self, is_last: bool) -> Option<bool> {
-        let (plan, mut follows) = (plan()?, self.follows()?);
+        let (plan, mut follows) = (plan()?, self.replay_state()?);
         let steps = follows.steps(plan);
         match follows.cursor.due_signal(steps) {
             Some(&Recorded::Collect { reductions, major })
@@ -108,5 +110,20 @@ impl Process {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+
+    #[test]
+    fn only_collections_that_others_asked_for_are_counted() {
+        let plan = plan("{p0, [spawn(p0.1), collect(40, major), send(l0:1), collect(90, minor)]}");
+        let steps = &plan.trace.processes[0].steps;
+        assert_eq!(count(steps), 2);
+        assert_eq!(steps.iter().position(is_collection), Some(1));
+        assert_eq!(count(&steps[..1]), 0);
     }
 }

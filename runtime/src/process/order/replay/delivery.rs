@@ -138,7 +138,7 @@ impl Process {
         if source.is_none() && link.is_none() {
             return self.handle_now(signal);
         }
-        let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(mut follows)) = (plan(), self.replay_state()) else {
             return self.handle_now(signal);
         };
         let Some(source) = source else {
@@ -163,7 +163,9 @@ impl Process {
 
     /// Takes the held signals of links: the process ends.
     pub(in crate::process) fn held_of_links(&self) -> impl Iterator<Item = Signal> + use<> {
-        let links = self.follows().map(|mut follows| follows.held.take_links());
+        let links = self
+            .replay_state()
+            .map(|mut follows| follows.held.take_links());
         links.into_iter().flatten()
     }
 
@@ -223,7 +225,7 @@ impl Process {
                 return Ok(());
             }
             let due = self
-                .follows()
+                .replay_state()
                 .and_then(|mut follows| follows.take_due(plan, traps, &now));
             match due {
                 Some(mut signal) => {
@@ -251,7 +253,7 @@ impl Process {
             SystemNotice::Down(pid, monitor) => (pid, false, monitor),
             SystemNotice::Any => (None, false, None),
         };
-        let (plan, follows) = (plan()?, self.follows()?);
+        let (plan, follows) = (plan()?, self.replay_state()?);
         let (me, of) = (follows.cursor.process, pid.and_then(|pid| plan.index(pid)));
         // A recorded `noproc` is for a monitor or link that comes later, which finds the process gone.
         let is_found_later = || pid.is_some_and(exists) || plan.comes_later(me, of);
@@ -290,7 +292,7 @@ impl Process {
     }
 
     fn wake_if_it_may_take(&self) {
-        if let (Some(plan), Some(follows)) = (plan(), self.follows())
+        if let (Some(plan), Some(follows)) = (plan(), self.replay_state())
             && follows.may_take(plan)
         {
             self.shared.wake();

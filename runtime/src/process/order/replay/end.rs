@@ -84,7 +84,8 @@ impl ReplayState {
 impl Process {
     /// It has made a step: if that was its last one, its time slice is over.
     pub(super) fn rest_behind_last(&self) {
-        let (Some(plan), Some(mut follows)) = (plan().filter(|it| it.end.is_known), self.follows())
+        let (Some(plan), Some(mut follows)) =
+            (plan().filter(|it| it.end.is_known), self.replay_state())
         else {
             return;
         };
@@ -100,14 +101,14 @@ impl Process {
         plan().is_some_and(|plan| {
             plan.end.is_known
                 && !self.is_exiting()
-                && self.follows().is_some_and(|it| it.is_over(plan))
+                && self.replay_state().is_some_and(|it| it.is_over(plan))
         })
     }
 
     /// It is about to halt the emulator, as the recorded process did: whether others have still to make steps.
     pub(in crate::process) fn wait_to_halt(&self) -> Option<Control<'static>> {
         let plan = plan().filter(|plan| plan.end.is_known)?;
-        self.follows()?.answer(plan, &HALTS)?;
+        self.replay_state()?.answer(plan, &HALTS)?;
         let others_work = || plan.end.at_work.load(Ordering::Acquire) > LAST;
         if !others_work() {
             return None;

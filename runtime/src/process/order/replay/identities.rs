@@ -96,7 +96,7 @@ pub(crate) fn last_port() -> Option<u64> {
 /// The pid of the process that `p` is about to make; nothing for one that was not recorded.
 pub(crate) fn pid_of_child(p: &Process) -> Option<Pid> {
     let plan = plan()?;
-    let follows = p.follows()?;
+    let follows = p.replay_state()?;
     match follows.cursor.next(follows.steps(plan)) {
         Some(Recorded::Spawn(child)) => plan.trace.processes[*child].pid.map(Pid),
         _ => None,

@@ -40,7 +40,7 @@ impl Process {
         word: HeapMessage,
         watch: impl FnOnce(HeapMessage) + Send + 'static,
     ) {
-        let follows = self.follows();
+        let follows = self.replay_state();
         let Some(mut follows) = follows.filter(|follows| !follows.cursor.is_over()) else {
             return watch(word);
         };

@@ -36,7 +36,7 @@ impl Process {
     /// It follows nothing any more: what was held for it comes, and it looks again for what it waits for.
     fn go_free(&mut self) -> Result<(), Exiting> {
         let mut held = Vec::new();
-        if let Some(mut follows) = self.follows() {
+        if let Some(mut follows) = self.replay_state() {
             follows.cursor.finish();
             if let Some(input) = follows.input.take() {
                 input.go_on();

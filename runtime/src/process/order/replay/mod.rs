@@ -127,7 +127,9 @@ pub(crate) fn is_stuck(stuck_of: impl Fn(Pid) -> Option<bool>) -> bool {
 /// Whether a process waits for a step that no timer can bring; `None` where it follows nothing any more.
 pub(crate) fn waits_without_timer(p: &Process) -> Option<bool> {
     let plan = plan()?;
-    let follows = p.follows().filter(|follows| !follows.cursor.is_over())?;
+    let follows = p
+        .replay_state()
+        .filter(|follows| !follows.cursor.is_over())?;
     let is_of_timer =
         |due: &Message| matches!(due, Message::SystemMessage(SystemMessage { of: None, .. }));
     Some(
@@ -362,7 +364,7 @@ impl Process {
     }
 
     fn turn(&self) -> ReceiveVerdict {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return ReceiveVerdict::Free;
         };
         follows.cursor.turn(follows.steps(plan))
@@ -370,7 +372,7 @@ impl Process {
 
     /// Whether it has still to make steps or accesses of what it follows.
     pub(in crate::process) fn has_steps_to_follow(&self) -> bool {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return false;
         };
         !follows.is_over(plan)
@@ -396,7 +398,7 @@ impl Process {
             self.compare_spent(plan);
         }
         let made = self
-            .follows()
+            .replay_state()
             .map(|mut follows| follows.cursor.make(plan, step));
         match made {
             Some(Err(expected)) => self.report_divergence(plan, &expected, &step.to_string()),
@@ -407,7 +409,7 @@ impl Process {
 
     /// A message has got to this place of its queue.
     pub(in crate::process) fn follow_delivery(&self, source: Source, at: usize) {
-        if let (Some(plan), Some(mut follows)) = (plan(), self.follows())
+        if let (Some(plan), Some(mut follows)) = (plan(), self.replay_state())
             && follows.cursor.deliver(plan, &source, at)
         {
             plan.count_progress();
@@ -418,7 +420,7 @@ impl Process {
     /// A message has been taken out of its queue.
     pub(in crate::process) fn follow_receive(&self, at: usize) {
         let Some(plan) = plan() else { return };
-        let received = self.follows().map(|mut follows| {
+        let received = self.replay_state().map(|mut follows| {
             let steps = follows.steps(plan);
             let received = follows.cursor.receive(steps, at);
             received.map_err(|(expected, came)| (expected, came, follows.cursor.process))
@@ -438,14 +440,14 @@ impl Process {
 
     /// The message at this place has been dropped, which is no step.
     pub(in crate::process) fn follow_flush(&self, at: usize) {
-        if let Some(mut follows) = self.follows() {
+        if let Some(mut follows) = self.replay_state() {
             follows.cursor.drop_at(at);
         }
     }
 
     /// Whether the recorded process missed this module here.
     pub(in crate::process) fn may_miss(&self, module: Atom) -> bool {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return true;
         };
         let knows_end = follows.spent.is_some() && !order::is_explored();
@@ -455,7 +457,7 @@ impl Process {
 
     /// Whether these modules have been missed as often as before the recorded process loaded them here.
     pub(in crate::process) fn may_load(&self, modules: impl Iterator<Item = (Atom, u64)>) -> bool {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return true;
         };
         follows.cursor.may_load(follows.steps(plan), modules)
@@ -464,7 +466,7 @@ impl Process {
     /// Its step is another one than the recorded one: the process cannot follow.
     #[cold]
     fn report_divergence(&self, plan: &Plan, expected: &Recorded, came: &str) {
-        let Some(mut follows) = self.follows() else {
+        let Some(mut follows) = self.replay_state() else {
             return;
         };
         let me = follows.cursor.process;

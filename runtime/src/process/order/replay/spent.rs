@@ -31,7 +31,7 @@ impl Now {
     pub(super) fn of(p: &Process) -> Now {
         Now {
             reductions: p.reductions(),
-            sleeps: !p.is_ready() || p.follows().is_some_and(|it| it.accesses.await_end()),
+            sleeps: !p.is_ready() || p.replay_state().is_some_and(|it| it.accesses.await_end()),
         }
     }
 
@@ -133,7 +133,7 @@ impl Process {
     }
 
     fn has_come_to_end(&self) -> bool {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return false;
         };
         let is_there = |spent: Spent| spent.by_signal && self.reductions() >= spent.reductions;
@@ -144,7 +144,7 @@ impl Process {
     /// It waits for its end: wakes it, if the signal that is to end it has come already.
     pub(super) fn wake_for_last(&self) {
         let (traps, now) = (self.flags.get().trap_exit, Now::of(self));
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return;
         };
         let last = follows.last(plan, &now);
@@ -155,7 +155,7 @@ impl Process {
 
     /// Whether it is to be ended by this signal.
     pub(in crate::process) fn is_to_be_ended_by(&self, exit: &Exit) -> bool {
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return false;
         };
         follows.is_end(plan, exit)
@@ -163,7 +163,7 @@ impl Process {
 
     /// The signal that is to end it, if it has come.
     pub(in crate::process) fn take_end(&self) -> Option<Box<Exit>> {
-        let (plan, mut follows) = (plan()?, self.follows()?);
+        let (plan, mut follows) = (plan()?, self.replay_state()?);
         let by = follows.ended_by?;
         let (_, signal) = follows.held.take_other(|_, signal| match signal {
             Signal::Exit(exit) => plan.is_signal(by, exit),
@@ -177,7 +177,7 @@ impl Process {
 
     /// It is about to end: notes whether it has spent another number than the recorded process.
     pub(super) fn compare_spent(&self, plan: &'static Plan) {
-        let Some(follows) = self.follows() else {
+        let Some(follows) = self.replay_state() else {
             return;
         };
         let Some(recorded) = follows.spent.filter(|_| follows.has_made_all(plan)) else {

@@ -23,16 +23,12 @@ struct Stopping {
     state: AtomicU8,
     /// The processes that stand still while a shell looks.
     standing: LazyLock<RwLock<HashSet<Pid>>>,
+    /// For whoever waits for the stop.
     has_stopped: Mutex<bool>,
     stops: Condvar,
 }
 
-static STOPPING: Stopping = Stopping {
-    state: AtomicU8::new(RUNS),
-    standing: LazyLock::new(RwLock::default),
-    has_stopped: Mutex::new(false),
-    stops: Condvar::new(),
-};
+static STOPPING: Stopping = Stopping::new();
 
 const RUNS: u8 = 0;
 const IS_TO_STOP: u8 = 1;
@@ -40,25 +36,76 @@ const STOPPED: u8 = 2;
 /// It has stopped, and a shell looks at it.
 const LOOKED_AT: u8 = 3;
 
+impl Stopping {
+    const fn new() -> Stopping {
+        Stopping {
+            state: AtomicU8::new(RUNS),
+            standing: LazyLock::new(RwLock::default),
+            has_stopped: Mutex::new(false),
+            stops: Condvar::new(),
+        }
+    }
+
+    #[inline]
+    fn is_asked(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != RUNS
+    }
+
+    #[inline]
+    fn has_stopped(&self) -> bool {
+        self.state.load(Ordering::Acquire) >= STOPPED
+    }
+
+    #[inline]
+    fn is_looked_at(&self) -> bool {
+        self.state.load(Ordering::Acquire) == LOOKED_AT
+    }
+
+    /// Whether a process stands still: all do, until a shell looks.
+    fn stands(&self, pid: Pid) -> bool {
+        match self.state.load(Ordering::Acquire) {
+            STOPPED => true,
+            LOOKED_AT => self.standing.read().contains(&pid),
+            _ => false,
+        }
+    }
+
+    /// A shell looks: from now on only these stand still.
+    fn begin_to_look(&self, standing: HashSet<Pid>) {
+        // Before the state: whoever sees it finds them there.
+        *self.standing.write() = standing;
+        self.state.store(LOOKED_AT, Ordering::Release);
+    }
+
+    /// A process has come where it is to stop.
+    fn stop(&self) {
+        self.state.store(STOPPED, Ordering::Release);
+        *self.has_stopped.lock() = true;
+        self.stops.notify_all();
+    }
+
+    /// All stand still, and whoever waits for the stop does so further: it has not come.
+    fn stand_still(&self) {
+        self.state.fetch_max(STOPPED, Ordering::AcqRel);
+    }
+
+    fn wait(&self) {
+        let mut has_stopped = self.has_stopped.lock();
+        let is_awaited = |has_stopped: &mut bool| !*has_stopped;
+        self.stops.wait_while(&mut has_stopped, is_awaited);
+    }
+}
+
 /// Whether the replay is to stop somewhere, or has.
 #[inline]
 pub(crate) fn is_asked() -> bool {
-    STOPPING.state.load(Ordering::Relaxed) != RUNS
+    STOPPING.is_asked()
 }
 
 /// Whether it has stopped.
 #[inline]
 pub(crate) fn has_stopped() -> bool {
-    STOPPING.state.load(Ordering::Acquire) >= STOPPED
-}
-
-/// Whether a process stands still: all do, until a shell looks.
-fn stands(pid: Pid) -> bool {
-    match STOPPING.state.load(Ordering::Acquire) {
-        STOPPED => true,
-        LOOKED_AT => STOPPING.standing.read().contains(&pid),
-        _ => false,
-    }
+    STOPPING.has_stopped()
 }
 
 /// Where the replay is to stop, if anywhere.
@@ -68,8 +115,7 @@ pub(crate) fn asked() -> Option<&'static Halt> {
 
 /// A shell looks: from now on only these stand still.
 pub(super) fn begin_to_look(standing: HashSet<Pid>) {
-    *STOPPING.standing.write() = standing;
-    STOPPING.state.store(LOOKED_AT, Ordering::Release);
+    STOPPING.begin_to_look(standing);
 }
 
 /// What the replay has stopped for: which process is about to do what.
@@ -82,10 +128,7 @@ pub(crate) fn line() -> Option<String> {
 
 /// Waits until the replay has stopped.
 pub(crate) fn wait() {
-    let mut has_stopped = STOPPING.has_stopped.lock();
-    STOPPING
-        .stops
-        .wait_while(&mut has_stopped, |has_stopped| !*has_stopped);
+    STOPPING.wait();
 }
 
 /// The replay begins, which is to stop somewhere.
@@ -93,16 +136,9 @@ pub(super) fn begin() {
     STOPPING.state.store(IS_TO_STOP, Ordering::Relaxed);
 }
 
-/// A process has come there.
-fn stop() {
-    STOPPING.state.store(STOPPED, Ordering::Release);
-    *STOPPING.has_stopped.lock() = true;
-    STOPPING.stops.notify_all();
-}
-
 /// The replay ends as a process cannot follow: nobody does more of what the recorded run did not.
 pub(super) fn stand_still() {
-    STOPPING.state.fetch_max(STOPPED, Ordering::AcqRel);
+    STOPPING.stand_still();
 }
 
 /// Tells at the end of a replay that it has not come where it was to stop.
@@ -134,7 +170,7 @@ impl Plan {
     pub(super) fn note_begin(&self, process: usize) {
         let begin = [Stop::Begin(process), Stop::Step { process, step: 0 }];
         if self.stops_at(|at| begin.contains(&at)) {
-            stop();
+            STOPPING.stop();
         }
     }
 }
@@ -148,13 +184,13 @@ impl Process {
     /// Whether it stands still as the replay has stopped. One that answers a request of `sys` does not, and neither does
     /// one that ends.
     pub(crate) fn is_stopped(&self) -> bool {
-        has_stopped() && stands(self.pid()) && !self.answers() && !self.is_exiting()
+        has_stopped() && STOPPING.stands(self.pid()) && !self.answers() && !self.is_exiting()
     }
 
     /// A shell looks, and it stands still.
     #[inline]
     pub(in crate::process) fn is_looked_at(&self) -> bool {
-        STOPPING.state.load(Ordering::Acquire) == LOOKED_AT && stands(self.pid())
+        STOPPING.is_looked_at() && STOPPING.stands(self.pid())
     }
 
     fn answers(&self) -> bool {
@@ -163,7 +199,7 @@ impl Process {
 
     /// What is shown of it.
     pub(crate) fn standing(&self) -> Standing {
-        let (plan, follows) = (plan(), self.follows());
+        let (plan, follows) = (plan(), self.replay_state());
         let (Some(plan), Some(follows)) = (plan, follows) else {
             let (advance_delivery, name, held) = (false, None, 0);
             return Standing {
@@ -219,13 +255,13 @@ impl Process {
             }
         } else {
             let Some(plan) = plan() else { return Ok(()) };
-            let me = self.follows().map(|follows| follows.cursor.process);
+            let me = self.replay_state().map(|follows| follows.cursor.process);
             let Some(me) = me else { return Ok(()) };
             let step = step(me);
             if !plan.stops_at(|at| at == step) {
                 return Ok(());
             }
-            stop();
+            STOPPING.stop();
         }
         Err(Control::Yield)
     }
@@ -236,7 +272,7 @@ impl Process {
         if !is_asked() || has_stopped() {
             return;
         }
-        let (Some(plan), Some(follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(follows)) = (plan(), self.replay_state()) else {
             return;
         };
         let me = follows.cursor.process;
@@ -246,7 +282,7 @@ impl Process {
         });
         drop(follows);
         if is_there {
-            stop();
+            STOPPING.stop();
             self.give_up_slice();
         }
     }
@@ -256,17 +292,63 @@ impl Process {
         if !is_asked() || has_stopped() {
             return;
         }
-        let (Some(plan), Some(mut follows)) = (plan(), self.follows()) else {
+        let (Some(plan), Some(mut follows)) = (plan(), self.replay_state()) else {
             return;
         };
         if let Source::Timer(_) | Source::SystemMessage { .. } = source {
             follows.cursor.told += 1;
             let (to, number) = (follows.cursor.process, follows.cursor.told);
             if plan.stops_at(|at| at == Stop::SystemMessage { to, number }) {
-                stop();
+                STOPPING.stop();
             }
         }
         drop(follows);
         self.stop_behind();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::PIDS;
+    use super::*;
+
+    fn standing(stopping: &Stopping) -> Vec<bool> {
+        PIDS.iter().map(|pid| stopping.stands(*pid)).collect()
+    }
+
+    #[test]
+    fn all_stand_still_at_the_stop_and_those_of_the_shell_go_on() {
+        let stopping = Stopping::new();
+        assert!(!stopping.is_asked());
+        stopping.state.store(IS_TO_STOP, Ordering::Relaxed);
+        assert!(stopping.is_asked() && !stopping.has_stopped());
+        assert_eq!(standing(&stopping), [false; 4]);
+        stopping.stop();
+        assert_eq!(standing(&stopping), [true; 4]);
+        stopping.begin_to_look([PIDS[1], PIDS[3]].into_iter().collect());
+        assert!(stopping.is_looked_at() && stopping.has_stopped());
+        assert_eq!(standing(&stopping), [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_process_that_cannot_follow_stops_the_others_but_not_the_shell() {
+        let stopping = Stopping::new();
+        stopping.stand_still();
+        assert_eq!(standing(&stopping), [true; 4]);
+        // The place to stop at has not come: nobody is to hear that it has.
+        assert!(!*stopping.has_stopped.lock());
+        stopping.begin_to_look(HashSet::default());
+        stopping.stand_still();
+        assert!(stopping.is_looked_at());
+    }
+
+    #[test]
+    fn who_waits_for_the_stop_hears_of_it() {
+        let stopping = Stopping::new();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| stopping.wait());
+            stopping.stop();
+            waits.join().expect("it has heard");
+        });
     }
 }

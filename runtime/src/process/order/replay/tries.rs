@@ -162,7 +162,7 @@ impl Process {
         let current = self.mailbox.current();
         let place = current.and_then(|_| self.mailbox.place_of_current());
         let receive = |follows: RefMut<'_, ReplayState>| follows.receive(plan, place);
-        match self.follows().and_then(receive) {
+        match self.replay_state().and_then(receive) {
             Some(at) => self.next_try(plan, at),
             None => Tries::Nothing,
         }
@@ -172,7 +172,7 @@ impl Process {
         if self.with_trial(|trial| trial.step) != Some(at.1) {
             let trial = Trial::of(self, others(plan), at);
             let looks = trial.waits;
-            if let Some(mut follows) = self.follows() {
+            if let Some(mut follows) = self.replay_state() {
                 follows.trial = Some(Box::new(trial));
             }
             if looks {
@@ -201,7 +201,7 @@ impl Process {
 
     /// The next message to try that has come; without one, whether the receive waits is in its trial.
     fn next_other(&self, plan: &'static Plan) -> Option<Message> {
-        let mut follows = self.follows()?;
+        let mut follows = self.replay_state()?;
         let ReplayState {
             trial,
             held,
@@ -221,11 +221,14 @@ impl Process {
 
     /// Whether the receive that it is in waits for messages to try.
     pub(in crate::process) fn waits_to_try(&self) -> bool {
-        order::tries_others() && self.follows().is_some_and(|follows| follows.waits_to_try())
+        order::tries_others()
+            && self
+                .replay_state()
+                .is_some_and(|follows| follows.waits_to_try())
     }
 
     fn with_trial<T>(&self, with: impl FnOnce(&mut Trial) -> T) -> Option<T> {
-        Some(with(self.follows()?.trial.as_mut()?))
+        Some(with(self.replay_state()?.trial.as_mut()?))
     }
 
     /// A receive passes a message over, or takes it: if it was only to try it, where it goes on.
@@ -246,7 +249,7 @@ impl Process {
             }),
             Message::SystemMessage(SystemMessage { number, .. }) => Tried::SystemMessage(number),
         };
-        let follows = self.follows()?;
+        let follows = self.replay_state()?;
         let seen = match follows.cursor.place_of(message) {
             Some(place) => HeapMessage::copy_of(self.mailbox.at_place(place)?.term()),
             None => self.as_seen(&follows.held.get(plan, message)?.1)?,
@@ -316,5 +319,43 @@ impl ReplayState {
             _ => false,
         };
         is_it.then_some((self.cursor.process, self.cursor.step()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::FIGURE;
+    use super::*;
+
+    fn others() -> Others {
+        let trace: Trace = FIGURE.parse().expect("a trace");
+        Others::of(&trace.with_deliveries())
+    }
+
+    #[test]
+    fn a_receive_tries_the_messages_that_race_with_the_one_it_took() {
+        let sent = |from, number| Message::Sent { from, number };
+        // The first receive of p0.1, which took the message of p0: those of p0.2 and p0.3 could have come before it.
+        let others = others();
+        let mut first = others.all.get(&(1, 0)).cloned().expect("others");
+        first.sort_unstable();
+        assert_eq!(first, [sent(2, 1), sent(3, 1)]);
+        // p0.2 has one message to take.
+        assert!(others.all.keys().all(|(process, _)| *process != 2));
+    }
+
+    #[test]
+    fn a_receive_waits_until_nothing_happened_once_and_none_does_after_many_pauses() {
+        let others = others();
+        for (pauses, since, may_wait) in [
+            (0, 0, true),
+            (1, 0, false),
+            (1, 1, true),
+            (PAUSES - 1, PAUSES - 1, true),
+            (PAUSES, PAUSES, false),
+        ] {
+            others.pauses.store(pauses, Ordering::Relaxed);
+            assert_eq!(others.may_wait(since), may_wait, "{pauses} since {since}");
+        }
     }
 }

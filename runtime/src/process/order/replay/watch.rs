@@ -134,7 +134,7 @@ impl Process {
         };
         waits.line = format!("{}; {}", waits.line, self.place());
         plan.waiting.lock().push(waits);
-        if let Some(mut follows) = self.follows().filter(|_| plan.goes_on) {
+        if let Some(mut follows) = self.replay_state().filter(|_| plan.goes_on) {
             match goes_on_with_access {
                 true => follows.accesses.finish(&plan.accesses),
                 false => follows.cursor.finish(),
@@ -146,7 +146,7 @@ impl Process {
         let (on, line) = self.tell_access_waited_for()?;
         Some(Waiting {
             says_most: true,
-            process: self.follows()?.cursor.process,
+            process: self.replay_state()?.cursor.process,
             on,
             refuses: false,
             line,
@@ -154,7 +154,9 @@ impl Process {
     }
 
     fn end_waited_for(&self, plan: &Plan) -> Option<Waiting> {
-        let follows = self.follows().filter(|_| self.flags.get().terminating)?;
+        let follows = self
+            .replay_state()
+            .filter(|_| self.flags.get().terminating)?;
         let process = follows.cursor.process;
         let name = plan.name(process);
         Some(Waiting {
@@ -167,7 +169,7 @@ impl Process {
     }
 
     fn step_waited_for(&self, plan: &Plan) -> Option<Waiting> {
-        let follows = self.follows()?;
+        let follows = self.replay_state()?;
         let me = follows.cursor.process;
         let steps = &plan.trace.processes[me].steps;
         let (on, expected) = match follows.cursor.due(steps) {
@@ -197,7 +199,7 @@ impl Process {
     /// What it still has to do of what it follows, if anything.
     pub(crate) fn unfinished(&self) -> Option<Waiting> {
         let plan = plan()?;
-        if self.follows()?.cursor.is_over() {
+        if self.replay_state()?.cursor.is_over() {
             return None;
         }
         let with_access = self.access_waited_for();
