@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 pub const MAGIC: [u64; 2] = [0x6e69_6c6d_6165_622e, 0x6465_6873_696c_6275];
 
 /// The version of everything here. Who reads another one does not understand it.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Pointers to pieces that are together; and how often there are so many.
 pub const CHUNK: usize = 4096;
@@ -21,7 +21,7 @@ pub const CHUNKS: usize = 1024;
 macro_rules! words {
     ($(#[$meta:meta])* $row:ident { $($(#[$doc:meta])* $name:ident,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[repr(C)]
         pub struct $row<W> {
             $($(#[$doc])* pub $name: W,)*
@@ -84,6 +84,8 @@ words! {
         frame_entry,
         /// From the frame to the process that runs machine code; 0 there while none does.
         frame_process,
+        /// From the frame to the top of the process's stack when machine code was left.
+        frame_stop,
         /// In a process: its pid as a term.
         process_pid,
         /// In a process: the start of its heap.
@@ -98,12 +100,6 @@ words! {
         process_initial,
         /// In a process: the arity of that function, a byte.
         process_initial_arity,
-        /// In a process: where it goes on.
-        process_pc,
-        /// In a process: the BIF that it is away in, on a dirty scheduler; or 0.
-        process_away,
-        /// In a process: the machine code that has called that, or 0 where it was called by its entry.
-        process_away_from,
         /// In a process: an address before its shared part.
         process_shared,
         /// How far before that it is.
@@ -152,6 +148,25 @@ words! {
         frame,
         /// The process whose time slice or call it runs, or 0.
         process,
+        /// The [`Call`] on its stack of a thread that has made calls of dirty schedulers, or 0.
+        call,
+    }
+}
+
+words! {
+    /// The call that a dirty scheduler makes, on the stack of its thread: whoever copies the stack has what was called at that
+    /// moment, however soon the call ends.
+    Call {
+        /// The pid of the process as a term; 0 while no call is made.
+        pid,
+        /// The entry of the function, where it was called by that.
+        pc,
+        /// The BIF that is called, or 0.
+        away,
+        /// The machine code that has called that, or 0 where it was called by its entry.
+        away_from,
+        /// The shared part of the process.
+        shared,
     }
 }
 
@@ -309,7 +324,7 @@ mod tests {
 
     #[test]
     fn words_have_the_order_of_their_names() {
-        let words: [u64; Thread::<u64>::WORDS] = [1, 2, 3, 4];
+        let words: [u64; Thread::<u64>::WORDS] = [1, 2, 3, 4, 5];
         let thread = Thread::of_words(words);
         assert_eq!((thread.next, thread.frame, thread.process), (1, 3, 4));
         assert_eq!(thread.words().map(|word| *word), words);

@@ -9,7 +9,7 @@ use crate::elf::Libraries;
 use crate::emulator::{Thread, ThreadKind};
 use crate::memory::Memory;
 use crate::perf::Moment;
-use crate::published::{Machine, Mfa, Process};
+use crate::published::{DirtyCall, Machine, Mfa, Process};
 use crate::stack::{
     Does, Frame, Look, RUNTIME, Seen, frame, frame_of_caller, frames_of, leaf, native, outside,
 };
@@ -43,6 +43,8 @@ struct Left {
     back: u64,
     /// The entry that was called.
     entry: u64,
+    /// The top of the process's stack. What was called may have cut the stack since, as an exception does.
+    stop: u64,
 }
 
 fn seen(of: &Process) -> Seen {
@@ -176,15 +178,18 @@ impl<M: Memory> Around<'_, M> {
         {
             return look;
         }
+        if let Some(call) = dirty_call(&record, moment) {
+            return self.in_dirty_call(&record, &call, leaf);
+        }
         let is_there = |at: u64| moment.stack.contains(&at) || moment.registers.process == at;
         let process = self.process(record.process).filter(|of| is_there(of.at));
         let does = match thread.kind {
             ThreadKind::Scheduler => outside(RUNTIME, "scheduling"),
             _ => outside(RUNTIME, &format!("thread {}", thread.name)),
         };
-        let runtime = leaf.clone().unwrap_or(does);
+        let runtime = leaf.unwrap_or(does);
         match process {
-            Some(of) => self.without_code(&of, leaf, runtime),
+            Some(of) => self.without_code(&of, runtime),
             None => Look::of_runtime(runtime),
         }
     }
@@ -207,25 +212,27 @@ impl<M: Memory> Around<'_, M> {
         if !(8..=DEEP_MAX).contains(&deep) {
             return None;
         }
-        let [back, entry, process] = self.machine.frame();
+        let [back, entry, process, stop] = self.machine.frame();
         let at = |offset: u64| self.word(moment, record.frame.checked_add(offset)?);
         let process = self.process(at(process)?)?;
         let left = Left {
             to: self.word(moment, record.frame - 8)?,
             back: at(back)?,
             entry: at(entry)?,
+            stop: at(stop)?,
         };
         Some((process, left))
     }
 
     /// How the thread has left machine code now.
     fn left_now(&self, record: &Record<u64>) -> Option<Left> {
-        let [back, entry, _] = self.machine.frame();
+        let [back, entry, _, stop] = self.machine.frame();
         let at = |at: u64| Some(self.memory.words::<1>(at)?[0]);
         Some(Left {
             to: at(record.frame.wrapping_sub(8))?,
             back: at(record.frame.wrapping_add(back))?,
             entry: at(record.frame.wrapping_add(entry))?,
+            stop: at(record.frame.wrapping_add(stop))?,
         })
     }
 
@@ -264,8 +271,11 @@ impl<M: Memory> Around<'_, M> {
                 None => frames.push(outside(RUNTIME, &name)),
             },
         }
+        // A collection has moved it meanwhile, if it is not there.
+        let is_there = (of.heap.start..of.heap.end).contains(&left.stop);
+        let stop = if is_there { left.stop } else { of.stop };
         let mut below = Vec::new();
-        let is_whole = self.own_stack(of, of.stop, &mut below);
+        let is_whole = self.own_stack(of, stop, &mut below);
         let collects = self
             .process(of.at)
             .is_some_and(|now| now.collects && of.collects);
@@ -297,48 +307,70 @@ impl<M: Memory> Around<'_, M> {
         self.machine.bif(self.memory, about.calls[at].1)
     }
 
-    /// A moment of a thread that does something for a process without machine code: it runs a native function on a dirty
-    /// scheduler, collects, or does what the runtime has to do for the process.
-    fn without_code(&self, of: &Process, leaf: Option<Frame>, runtime: Frame) -> Look {
-        let is_stand_in = of.heap.is_empty() && !of.collects;
+    /// A moment of a thread that does something for a process without machine code: it collects, or does what the runtime has
+    /// to do for the process.
+    fn without_code(&self, of: &Process, runtime: Frame) -> Look {
+        let does = match of.collects {
+            true => Does::Collection,
+            false => Does::Runtime,
+        };
         let mut frames = Vec::new();
-        if !is_stand_in {
-            let does = match of.collects {
-                true => Does::Collection,
-                false => Does::Runtime,
-            };
-            frames.extend((!of.collects).then_some(runtime));
-            if !self.own_stack(of, of.stop, &mut frames) {
-                frames.push(Frame::Cut);
-            }
-            return Look {
-                process: Some(seen(of)),
-                does,
-                frames,
-            };
-        }
-        frames.extend(leaf);
-        let by_entry = self.machine.native_entry(self.memory, of.pc);
-        let is_by_entry = by_entry.is_some();
-        let bif = by_entry.or_else(|| self.machine.bif(self.memory, of.away));
-        frames.extend(bif.map(native));
-        if !is_by_entry && of.away_from != 0 {
-            let caller = self.code.at(of.away_from);
-            frames.extend(caller.and_then(|caller| frame(caller, of.away_from)));
-        }
-        // Nobody collects it meanwhile.
-        let home = self.machine.home(self.memory, of);
-        let home = home.filter(|home| home.pid == of.pid);
-        let is_whole = home.is_some_and(|home| self.own_stack(&home, home.stop, &mut frames));
-        if !is_whole {
+        frames.extend((!of.collects).then_some(runtime));
+        if !self.own_stack(of, of.stop, &mut frames) {
             frames.push(Frame::Cut);
         }
         Look {
             process: Some(seen(of)),
+            does,
+            frames,
+        }
+    }
+
+    /// A moment of a dirty scheduler that runs a native function for a process.
+    fn in_dirty_call(&self, record: &Record<u64>, call: &DirtyCall, leaf: Option<Frame>) -> Look {
+        let mut frames: Vec<Frame> = leaf.into_iter().collect();
+        let by_entry = self.machine.native_entry(self.memory, call.words.pc);
+        let is_by_entry = by_entry.is_some();
+        let bif = by_entry.or_else(|| self.machine.bif(self.memory, call.words.away));
+        frames.extend(bif.map(native));
+        let from = call.words.away_from;
+        if !is_by_entry && from != 0 {
+            let caller = self.code.at(from);
+            frames.extend(caller.and_then(|caller| frame(caller, from)));
+        }
+        // Nobody collects it while the call is made.
+        let caller = self.machine.caller(self.memory, call);
+        let mut below = Vec::new();
+        let is_whole = caller
+            .as_ref()
+            .is_some_and(|of| self.own_stack(of, of.stop, &mut below));
+        if self.dirty_call_now(record) == Some(*call) {
+            frames.append(&mut below);
+            frames.extend((!is_whole).then_some(Frame::Cut));
+        } else {
+            frames.push(Frame::Cut);
+        }
+        Look {
+            process: Some(Seen {
+                pid: call.pid,
+                at: caller.map_or(0, |of| of.at),
+            }),
             does: Does::Native,
             frames,
         }
     }
+
+    /// The call that the thread makes now.
+    fn dirty_call_now(&self, record: &Record<u64>) -> Option<DirtyCall> {
+        DirtyCall::of_words(self.memory.words(record.call)?)
+    }
+}
+
+/// The call that a dirty scheduler made at a moment: of the stack that was copied, as it may have ended since.
+fn dirty_call(record: &Record<u64>, moment: &Moment) -> Option<DirtyCall> {
+    let within = record.call.checked_sub(moment.registers.sp)? / 8;
+    let copied = moment.stack.get(usize::try_from(within).ok()?..)?;
+    DirtyCall::of_words(*copied.first_chunk()?)
 }
 
 #[cfg(test)]

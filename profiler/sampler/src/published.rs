@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use beamline_settings::published::{
-    CHUNK, CHUNKS, Kind, MAGIC, PIECE_HEAD, PIECE_MAX, Piece, Published, Thread, VERSION,
+    CHUNK, CHUNKS, Call, Kind, MAGIC, PIECE_HEAD, PIECE_MAX, Piece, Published, Thread, VERSION,
 };
 use rustc_hash::FxHashMap;
 
@@ -78,6 +78,29 @@ fn find(memory: &impl Memory, data: &[Mapping]) -> Option<u64> {
     None
 }
 
+/// A call of a native function that a thread makes for a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirtyCall {
+    /// The pid of the process.
+    pub(crate) pid: Pid,
+    /// What the thread publishes of it.
+    pub(crate) words: Call<u64>,
+}
+
+impl DirtyCall {
+    /// The call that these words tell of, if one is made.
+    pub(crate) fn of_words(words: [u64; Call::<u64>::WORDS]) -> Option<DirtyCall> {
+        let words = Call::of_words(words);
+        let pid = pid_of_term(words.pid)?;
+        Some(DirtyCall { pid, words })
+    }
+}
+
+/// The pid that is a term, if it is one.
+fn pid_of_term(term: u64) -> Option<Pid> {
+    (term & 0xf == PID_TAG).then(|| Pid::of_data(term >> PID_BITS))
+}
+
 /// A process of the machine, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
@@ -85,18 +108,12 @@ pub(crate) struct Process {
     pub(crate) at: u64,
     /// Its pid.
     pub(crate) pid: Pid,
-    /// Its heap, with the stack at the end. Empty for one that stands in for a process on a dirty scheduler.
+    /// Its heap, with the stack at the end.
     pub(crate) heap: std::ops::Range<u64>,
     /// The top of its stack when it was last saved.
     pub(crate) stop: u64,
     /// It is being collected.
     pub(crate) collects: bool,
-    /// Where it goes on, among specific instructions.
-    pub(crate) pc: u64,
-    /// The BIF that it is away in.
-    pub(crate) away: u64,
-    /// The machine code that has called that.
-    pub(crate) away_from: u64,
     /// Its shared part.
     pub(crate) shared: u64,
 }
@@ -343,12 +360,14 @@ impl Machine {
         thread(memory, *self.threads.get(&tid)?)
     }
 
-    /// The three words of a thread's frame: the address that its stub was called from, the entry, and the process.
-    pub(crate) fn frame(&self) -> [u64; 3] {
+    /// The words of a thread's frame: the address that its stub was called from, the entry, the process, and the top of its
+    /// stack.
+    pub(crate) fn frame(&self) -> [u64; 4] {
         [
             self.words.frame_back,
             self.words.frame_entry,
             self.words.frame_process,
+            self.words.frame_stop,
         ]
     }
 
@@ -364,9 +383,6 @@ impl Machine {
             words.process_stop,
             words.process_pid,
             words.process_collects,
-            words.process_pc,
-            words.process_away,
-            words.process_away_from,
             words.process_shared,
         ];
         let last = fields.into_iter().max()?;
@@ -379,25 +395,23 @@ impl Machine {
         let end = start.checked_add(count.checked_mul(8)?)?;
         // While it is collected, its stack may be in another heap for a moment: then it has none.
         let is_one = count < HEAP_WORDS_MAX;
-        let pid = word(words.process_pid)?;
         is_one.then_some(Process {
             at,
-            pid: (pid & 0xf == PID_TAG).then(|| Pid::of_data(pid >> PID_BITS))?,
+            pid: pid_of_term(word(words.process_pid)?)?,
             heap: start..end,
             stop,
             collects: word(words.process_collects)? >> (8 * (words.process_collects % 8)) & 0xff
                 != 0,
-            pc: word(words.process_pc)?,
-            away: word(words.process_away)?,
-            away_from: word(words.process_away_from)?,
             shared: word(words.process_shared)?.wrapping_add(words.shared_within),
         })
     }
 
-    /// The process that another one stands in for.
-    pub(crate) fn home(&self, memory: &impl Memory, of: &Process) -> Option<Process> {
-        let [home] = memory.words::<1>(of.shared.checked_add(self.words.shared_home)?)?;
-        self.process(memory, home)
+    /// The process that a call is made for, at rest.
+    pub(crate) fn caller(&self, memory: &impl Memory, call: &DirtyCall) -> Option<Process> {
+        let home = call.words.shared.checked_add(self.words.shared_home)?;
+        let [home] = memory.words::<1>(home)?;
+        let process = self.process(memory, home);
+        process.filter(|process| process.pid == call.pid)
     }
 
     /// The function that a process starts in.

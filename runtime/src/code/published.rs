@@ -20,6 +20,9 @@ pub(crate) type Published = published::Published<AtomicU64>;
 /// A thread, as others see it.
 pub(crate) type Thread = published::Thread<AtomicU64>;
 
+/// A call on a dirty scheduler, as others see it.
+type Call = published::Call<AtomicU64>;
+
 /// As it begins with words that are not zero, it is in the data of the program's file, where others look for it. Most of the
 /// words are stored when the machine starts.
 static PUBLISHED: Published = Published {
@@ -123,7 +126,7 @@ static REGISTERING: Mutex<()> = Mutex::new(());
 fn register() -> &'static Thread {
     let _registering = REGISTERING.lock();
     let first = PUBLISHED.threads.load(Ordering::Acquire);
-    let words = [first, names::own_tid().into(), 0, 0];
+    let words = [first, names::own_tid().into(), 0, 0, 0];
     let thread: &Thread = Box::leak(Box::new(Thread::of_words(words.map(AtomicU64::new))));
     PUBLISHED.threads.store(address(thread), Ordering::Release);
     thread
@@ -145,6 +148,28 @@ pub(crate) fn set_process(p: &Process) {
 #[inline]
 pub(crate) fn clear_process() {
     own_thread().process.store(0, Ordering::Relaxed);
+}
+
+/// Makes the call of a stand-in, which others find on this thread's stack.
+pub(crate) fn make_call(stand_in: &Process, call: impl FnOnce()) {
+    let words = Call::zeros();
+    let away = stand_in.native_pc.get();
+    for (to, word) in [
+        (&words.pc, stand_in.pc.get().word()),
+        (&words.away, away.pc.word()),
+        (&words.away_from, away.native),
+        (&words.shared, address(stand_in.shared())),
+        // Last: it says that the others are there.
+        (&words.pid, stand_in.pid().term().raw().0),
+    ] {
+        to.store(word, Ordering::Release);
+    }
+    own_thread().call.store(address(&words), Ordering::Relaxed);
+    set_process(stand_in);
+    call();
+    clear_process();
+    // What was there is still on the stack when others copy it.
+    words.pid.store(0, Ordering::Release);
 }
 
 #[cfg(all(test, not(loom)))]
@@ -201,6 +226,22 @@ mod tests {
         let own = own_thread();
         assert_eq!(own.process.load(Ordering::Relaxed), address(&p));
         clear_process();
+        assert_eq!(own.process.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_thread_says_where_its_call_is_while_it_makes_it() {
+        let p = Process::new(234);
+        let own = own_thread();
+        let begun = address(&own);
+        make_call(&p, || {
+            let call = own.call.load(Ordering::Relaxed);
+            assert!(
+                call.abs_diff(begun) < 1 << 16,
+                "it is on this thread's stack"
+            );
+            assert_eq!(own.process.load(Ordering::Relaxed), address(&p));
+        });
         assert_eq!(own.process.load(Ordering::Relaxed), 0);
     }
 }

@@ -31,6 +31,8 @@ pub(super) mod slot {
     pub(in crate::jit) const KEPT: [i32; 3] = [16, 24, 32];
     /// The process, while compiled code or what it has called runs; 0 afterwards. For others to see.
     pub(in crate::jit) const PROCESS: i32 = 40;
+    /// The top of the process's stack when compiled code was left last: what is called may cut the stack. For others to see.
+    pub(in crate::jit) const STOP: i32 = 48;
     /// Bytes of them: with the registers that are pushed, a multiple of 16 behind the return address.
     pub(in crate::jit) const BYTES: i32 = 56;
 }
@@ -194,6 +196,7 @@ pub(super) fn swap_out(a: &mut Assembler) {
         ; .arch x64
         ; mov [r13 + HTOP], r15
         ; mov [r13 + STOP], rsp
+        ; mov [rbp + slot::STOP], rsp
         ; mov [r13 + FCALLS], r14
         ; mov rsp, rbp
     );

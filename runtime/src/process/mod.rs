@@ -272,7 +272,7 @@ pub struct Process {
 pub(crate) mod offset {
     use std::mem::offset_of;
 
-    use super::{Flags, Mailbox, NativePc, Process};
+    use super::{Flags, Mailbox, Process};
     use crate::heap::Heap;
     use crate::term::Atom;
 
@@ -312,9 +312,6 @@ pub(crate) mod offset {
     );
     pub(crate) const SHARED: i32 = offset_of!(Process, shared) as i32;
     pub(crate) const PC: i32 = offset_of!(Process, pc) as i32;
-    const NATIVE_PC: usize = offset_of!(Process, native_pc);
-    pub(crate) const AWAY_IN: i32 = (NATIVE_PC + offset_of!(NativePc, pc)) as i32;
-    pub(crate) const AWAY_FROM: i32 = (NATIVE_PC + offset_of!(NativePc, native)) as i32;
     const MAILBOX: usize = offset_of!(Process, mailbox);
     pub(crate) const WALK: i32 = (MAILBOX + Mailbox::WALK) as i32;
     pub(crate) const WALK_END: i32 = (MAILBOX + Mailbox::WALK_END) as i32;

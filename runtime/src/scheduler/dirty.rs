@@ -61,9 +61,7 @@ pub(super) unsafe fn make(call: &DirtyCall, x: *mut RawTerm) -> Option<Box<Proce
     if let Some((_, number)) = exec::dirty::scheduler() {
         msacc::take_up(number - 1, State::Emulator);
     }
-    published::set_process(&stand_in);
-    exec::dirty::run(&stand_in);
-    published::clear_process();
+    published::make_call(&stand_in, || exec::dirty::run(&stand_in));
     msacc::put_down();
     trace::events::dirty_out(&stand_in);
     stand_in.forget_registers();

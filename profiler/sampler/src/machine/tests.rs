@@ -66,14 +66,12 @@ fn published() -> Published<u64> {
         frame_back: 8,
         frame_entry: 16,
         frame_process: 40,
+        frame_stop: 48,
         process_pid: 0,
         process_heap: 8,
         process_heap_words: 16,
         process_stop: 24,
         process_collects: 32,
-        process_pc: 40,
-        process_away: 48,
-        process_away_from: 56,
         process_shared: 64,
         shared_within: 0,
         process_initial: 72,
@@ -136,8 +134,11 @@ fn made() -> Made {
         let row = ATOMS[1] + 0x1000 * (at / 4) + 24 * (at % 4);
         put(row, &[0, ATOMS[2] + 16 * at, name.len() as u64]);
     }
-    put(RECORD, &[0, 7, FRAME, PROCESS]);
-    put(FRAME - 8, &[CALLED, 0, IN_MAP, NIF_ENTRY, 0, 0, PROCESS]);
+    put(RECORD, &[0, 7, FRAME, PROCESS, 0]);
+    put(
+        FRAME - 8,
+        &[CALLED, 0, IN_MAP, NIF_ENTRY, 0, 0, PROCESS, HEND - 16],
+    );
     put(PROCESS, &OF_PROCESS);
     put(PROCESS + 0x100, &[9, 6, PROCESS]);
     let mut heap = vec![0xaaaa_aaab; 30];
@@ -201,7 +202,7 @@ fn in_rust(memory: &Made, to: u64, back: u64) -> Look {
         sp: FRAME - 24,
         ..Registers::default()
     };
-    let stack = [0, 0, to, 0, back, NIF_ENTRY, 0, 0, PROCESS];
+    let stack = [0, 0, to, 0, back, NIF_ENTRY, 0, 0, PROCESS, HEND - 16];
     look_with(memory, registers, &stack).expect("there is a machine")
 }
 
@@ -274,6 +275,17 @@ fn nifs_and_collections_are_told_by_how_code_was_left() {
 }
 
 #[test]
+fn an_exception_that_has_cut_the_stack_is_still_of_who_raised_it() {
+    let mut memory = joined(made());
+    let mut cut = OF_PROCESS;
+    cut[3] = HEND - 8;
+    memory.rows.insert(PROCESS, words(&cut));
+    let look = in_rust(&memory, CALLED, IN_MAP);
+    let whole = [("map", 0), ("map", 12), ("main", 10)];
+    assert_look(&look, Does::Native, &whole);
+}
+
+#[test]
 fn a_process_whose_heap_is_replaced_has_its_caller_still() {
     let mut memory = joined(made());
     let mut between = OF_PROCESS;
@@ -287,17 +299,54 @@ fn a_process_whose_heap_is_replaced_has_its_caller_still() {
 #[test]
 fn a_thread_without_a_process_works_for_the_runtime() {
     let mut memory = joined(made());
-    memory.rows.insert(RECORD, words(&[0, 7, FRAME, 0]));
+    memory.rows.insert(RECORD, words(&[0, 7, FRAME, 0, 0]));
     let registers = Registers {
         ip: 0x1000,
         sp: FRAME - 24,
         ..Registers::default()
     };
     // The frame says that no machine code runs, whatever else it has.
-    let stack = [0, 0, CALLED, 0, IN_MAP, NIF_ENTRY, 0, 0, 0];
+    let stack = [0, 0, CALLED, 0, IN_MAP, NIF_ENTRY, 0, 0, 0, HEND - 16];
     let look = look_with(&memory, registers, &stack).expect("there is a machine");
     assert_eq!((look.does, look.pid()), (Does::Runtime, None));
     assert_eq!(names(&look)[0].0, "[runtime] scheduling");
+}
+
+/// A moment in C code of a dirty scheduler: the call on its stack, and what is there by now.
+fn in_dirty(call: [u64; 5], now: [u64; 5]) -> Look {
+    const CALL: u64 = 0x80_0008;
+    let mut memory = joined(made());
+    let record = [0, 7, 0, 0, CALL];
+    memory.rows.insert(RECORD, words(&record));
+    memory.rows.insert(CALL, words(&now));
+    let registers = Registers {
+        ip: 0x1000,
+        sp: CALL - 8,
+        ..Registers::default()
+    };
+    let stack = [&[0], &call[..], &[0]].concat();
+    look_with(&memory, registers, &stack).expect("there is a machine")
+}
+
+#[test]
+fn a_call_of_a_dirty_scheduler_is_told_of_its_stack_even_if_it_has_ended() {
+    let by_entry = [9 << 4 | 3, NIF_ENTRY, 0, 0, PROCESS + 0x100];
+    let look = in_dirty(by_entry, by_entry);
+    assert_look(&look, Does::Native, &[("crc32", 0), ("main", 10)]);
+    let by_code = [9 << 4 | 3, 0, BIF, IN_MAP, PROCESS + 0x100];
+    let look = in_dirty(by_code, by_code);
+    assert_look(
+        &look,
+        Does::Native,
+        &[("map", 0), ("map", 12), ("main", 10)],
+    );
+    let mut over = by_entry;
+    over[0] = 0;
+    let look = in_dirty(by_entry, over);
+    assert_look(&look, Does::Native, &[("crc32", 0), ("cut", 0)]);
+    // Between two calls it works for the runtime.
+    let look = in_dirty(over, by_entry);
+    assert_eq!((look.does, look.pid()), (Does::Runtime, None));
 }
 
 #[test]
@@ -337,7 +386,7 @@ proptest! {
             }
         }
         let registers = Registers { ip, sp, process: PROCESS, htop: HEAP, kept: FRAME };
-        let stack = [0, 0, CALLED, 0, IN_MAP, NIF_ENTRY, 0, 0, PROCESS];
+        let stack = [0, 0, CALLED, 0, IN_MAP, NIF_ENTRY, 0, 0, PROCESS, HEND - 16];
         if let Some(look) = look_with(&memory, registers, &stack) {
             prop_assert!(!look.frames.is_empty());
         }
