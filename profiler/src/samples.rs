@@ -145,6 +145,15 @@ impl Recorder {
 /// Samples after which the records are moved into the file.
 const DRAIN_EACH: u64 = 64;
 
+/// What to call an emulator: its name, if it has one, and the number of its process.
+fn title_of(emulator: &emulator::Emulator) -> String {
+    let process = format!("process {}", emulator.pid);
+    match &emulator.name {
+        Some(name) => format!("{name} ({process})"),
+        None => process,
+    }
+}
+
 fn description(
     emulator: &emulator::Emulator,
     command: Vec<String>,
@@ -164,6 +173,7 @@ fn description(
                 rate_hz,
                 means: how.means().to_owned(),
                 of_running: true,
+                emulator: title_of(emulator),
             }),
             ..Settings::default()
         },

@@ -21,7 +21,9 @@ main() ->
 
 node_of(Name) ->
     Args = ["-setcookie", atom_to_list(erlang:get_cookie()), "-pa", filename:dirname(code:which(?MODULE)),
-            "-kernel", "prevent_overlapping_partitions", "false"],
+            "-kernel", "prevent_overlapping_partitions", "false",
+            %% Whether `global` still tries to reach the node that is killed is chance, and it warns if it does.
+            "-kernel", "logger_level", "error"],
     {ok, _, Node} = peer:start(#{name => Name, host => "127.0.0.1", longnames => true, args => Args,
                                  connection => standard_io, wait_boot => 60000}),
     pong = net_adm:ping(Node),

@@ -13,6 +13,7 @@ pub(crate) fn record_samples(path: &Path) {
         rate_hz: 200,
         means: "made for a test".into(),
         of_running: true,
+        emulator: String::new(),
     };
     let settings = Settings {
         events: vec![Group::Samples.name().to_owned()],

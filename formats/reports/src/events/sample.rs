@@ -259,6 +259,7 @@ pub(crate) fn seen(own: u64, callee: u64) -> Sample {
         rate_hz: 200,
         means: "test".into(),
         of_running: true,
+        emulator: "one (process 7)".into(),
     };
     let mut sample = Sample::sampled(sampling);
     let mut stack = |below, name| {

@@ -456,7 +456,16 @@ impl Shown<'_> {
         write!(f, "{}", of.losses)?;
         writeln!(f)?;
         writeln!(f, "Command     {}", of.command.join(" "))?;
-        writeln!(f, "Emulator    OTP {}", of.otp)?;
+        let separator = if of.sampling.emulator.is_empty() {
+            ""
+        } else {
+            ", "
+        };
+        writeln!(
+            f,
+            "Emulator    {}{separator}OTP {}",
+            of.sampling.emulator, of.otp
+        )?;
         writeln!(
             f,
             "Sampled     {} samples in {}, at {} Hz of {running} ({}); {} lost",

@@ -265,7 +265,7 @@ fn meta(recording: &Recording, last_ns: u64) -> serde_json::Value {
         "startTime": recording.unix_ns() / 1_000_000,
         "profilingEndTime": last_ns / 1_000_000 + 1,
         "processType": 0,
-        "product": description.command.join(" "),
+        "product": description.title(),
         "importedFrom": "beamline",
         "oscpu": description.host.processor,
         "platform": description.host.system,
@@ -303,7 +303,7 @@ fn write_threads<'s>(
              \"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],\"name\":{name},\
              \"isMainThread\":{},\"processName\":{},\"pid\":\"{}\",\"tid\":{},",
             number == 0,
-            quoted(&recording.description().command.join(" ")),
+            quoted(&recording.description().title()),
             recording.os_pid(),
             number + 1,
         )?;

@@ -148,7 +148,7 @@ impl Trace<'_> {
     }
 
     fn emulator(&mut self, recording: &Recording) -> io::Result<()> {
-        let command = || recording.description().command.join(" ");
+        let command = || recording.description().title();
         let name = self.seat.name.map_or_else(command, str::to_owned);
         // Processes of several machines may have the same number.
         let pid = recording.os_pid() & 0x7f_ffff | self.seat.number << 23;

@@ -98,7 +98,7 @@ impl Trace<'_> {
 
     /// What is the same of all samples.
     fn begin(&mut self, recording: &Recording, sampling: &Sampling) -> io::Result<()> {
-        let command = recording.description().command.join(" ");
+        let command = recording.description().title();
         let timebase = Message::new()
             .number(field::FREQUENCY, sampling.rate_hz)
             .number(field::COUNTER, TASK_CLOCK)

@@ -55,7 +55,7 @@ pub(super) fn speedscope(
         })
     });
     let profiles: Vec<serde_json::Value> = profiles.collect();
-    let command = recording.description().command.join(" ");
+    let command = recording.description().title();
     write!(
         out,
         "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\

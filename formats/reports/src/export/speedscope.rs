@@ -20,7 +20,7 @@ pub(super) fn write(
     if processes.is_empty() {
         return Err(no_calls());
     }
-    let command = recording.description().command.join(" ");
+    let command = recording.description().title();
     write!(
         out,
         "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\

@@ -255,7 +255,7 @@ impl Page {
             notice: None,
             losses: lines(&summary.losses.to_string()),
             beamline: description.beamline.clone(),
-            command: description.command.join(" "),
+            command: description.title(),
             unix_ns: recording.unix_ns(),
             since_ns: span.0,
             end_ns: span.1,

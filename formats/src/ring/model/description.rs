@@ -49,6 +49,8 @@ pub struct Sampling {
     pub means: String,
     /// Samples are of threads that run; otherwise they are of all threads, whatever these do.
     pub of_running: bool,
+    /// The emulator: the name of its node or release, if it has one, and the number of its process.
+    pub emulator: String,
 }
 
 impl Sampling {
@@ -77,4 +79,17 @@ pub struct Description {
     pub deterministic: bool,
     /// What was asked for.
     pub settings: Settings,
+}
+
+impl Description {
+    /// What to call the run: the command that was recorded; or the emulator, where samples are of one that ran already.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.settings.sampling {
+            Some(sampling) if self.command == self.emulator && !sampling.emulator.is_empty() => {
+                sampling.emulator.clone()
+            }
+            _ => self.command.join(" "),
+        }
+    }
 }

@@ -44,6 +44,7 @@ fn samples_are_counted_and_calls_are_not() {
     assert_eq!(time, 40 * 5_000_000);
     let text = sampled.shown(&profile, &View::default()).to_string();
     for part in [
+        "one (process 7), OTP",
         "at 200 Hz",
         "40 samples",
         "; 3 lost",
