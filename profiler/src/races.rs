@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use beamline_formats::name::thousands;
 use beamline_formats::ring::{Group, Recording};
 use beamline_orders::{
-    Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, RACES_MAX, Race, Races, Site,
-    Sites, Trace,
+    Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, ProcessIndex, RACES_MAX,
+    Race, Races, Site, Sites, Trace,
 };
 use clap::Args;
 use serde::Serialize;
@@ -503,7 +503,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn process(&self, at: usize) -> String {
+    fn process(&self, at: ProcessIndex) -> String {
         let trace = &self.races.trace;
         match &trace.processes[at].known_as {
             Some(known_as) => format!("{} ({known_as})", trace.name(at)),

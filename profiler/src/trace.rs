@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         places.extend(found);
     }
     if args.processes.is_empty() {
-        places.extend(0..trace.processes.len());
+        places.extend(trace.processes.indexes());
     }
     let text = match args.json {
         true => trace.to_json(&places) + "\n",

@@ -6,7 +6,7 @@ use beamline_formats::name;
 use beamline_formats::ring::Shared;
 use rustc_hash::FxHashMap;
 
-use super::{Access, Site};
+use super::{Access, PerProcess, ProcessIndex, Site};
 
 /// An access, as it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) struct To {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
     /// Of each process, in their order.
-    all: Vec<Vec<Made>>,
+    all: PerProcess<Vec<Made>>,
     sites: Vec<Site>,
     places: FxHashMap<Site, usize>,
     objects: FxHashMap<u64, Object>,
@@ -67,7 +67,7 @@ impl Accesses {
     }
 
     /// Those of a process.
-    pub(super) fn of(&self, process: usize) -> &[Made] {
+    pub(super) fn of(&self, process: ProcessIndex) -> &[Made] {
         self.all.get(process).map_or(&[], Vec::as_slice)
     }
 
@@ -101,14 +101,14 @@ impl Accesses {
     }
 
     /// Those of a process see none of others, and others see none of them.
-    pub(super) fn hide(&mut self, process: usize) {
+    pub(super) fn hide(&mut self, process: ProcessIndex) {
         for made in self.all.get_mut(process).into_iter().flatten() {
             made.to.clear();
         }
     }
 
-    /// A process has not made its own step that `before` of its steps came before.
-    pub(super) fn forget_step(&mut self, process: usize, before: usize) {
+    /// A process has not made its own step that `before` of its own steps came before.
+    pub(super) fn forget_step(&mut self, process: ProcessIndex, before: usize) {
         for made in self.all.get_mut(process).into_iter().flatten() {
             made.steps -= usize::from(made.steps > before);
         }
@@ -131,15 +131,13 @@ impl Accesses {
     /// An access of a process, which comes behind those that are known.
     pub(super) fn insert(
         &mut self,
-        process: usize,
+        process: ProcessIndex,
         (number, steps): (u64, usize),
         site: Option<Site>,
         to: To,
     ) {
-        if self.all.len() <= process {
-            self.all.resize_with(process + 1, Vec::new);
-        }
-        if let Some(last) = self.all[process].last_mut()
+        let all = self.all.get_or_insert(process);
+        if let Some(last) = all.last_mut()
             && last.number == number
         {
             last.to.push(to);
@@ -159,7 +157,7 @@ impl Accesses {
             site,
             to: vec![to],
         };
-        self.all[process].push(made);
+        all.push(made);
     }
 
     /// How an object is called, and a part of it.
@@ -172,14 +170,11 @@ impl Accesses {
     }
 
     /// These accesses, where processes have other places.
-    pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Accesses {
-        let mut all = Vec::new();
-        for (from, made) in self.all.into_iter().enumerate() {
+    pub(super) fn moved(self, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Accesses {
+        let mut all = PerProcess::default();
+        for (from, made) in self.all.indexes().zip(self.all) {
             if let Some(to) = place(from) {
-                if all.len() <= to {
-                    all.resize_with(to + 1, Vec::new);
-                }
-                all[to] = made;
+                *all.get_or_insert(to) = made;
             }
         }
         Accesses { all, ..self }
@@ -348,10 +343,11 @@ mod tests {
             is_of_application: true,
         };
         let mut accesses = Accesses::default();
-        accesses.insert(1, (2, 0), Some(site(5)), to(7, false, Some(3)));
-        accesses.insert(1, (2, 0), Some(site(6)), to(8, true, None));
-        accesses.insert(1, (4, 1), None, to(7, true, None));
-        let access = |number| Access { of: 1, number };
+        let [first, of] = [0, 1].map(ProcessIndex::new);
+        accesses.insert(of, (2, 0), Some(site(5)), to(7, false, Some(3)));
+        accesses.insert(of, (2, 0), Some(site(6)), to(8, true, None));
+        accesses.insert(of, (4, 1), None, to(7, true, None));
+        let access = |number| Access { of, number };
         let common = |object| Common { object, part: None };
         for (number, line, is_change) in [
             (1, None, [false, false]),
@@ -365,12 +361,13 @@ mod tests {
             assert_eq!(changes, is_change, "{number}");
         }
         assert_eq!(accesses.to(access(2)).len(), 2);
-        accesses.forget_step(1, 0);
-        let steps = accesses.of(1).iter().map(|made| made.steps);
+        accesses.forget_step(of, 0);
+        let steps = accesses.of(of).iter().map(|made| made.steps);
         assert_eq!(steps.collect::<Vec<_>>(), [0, 0]);
-        let mut moved = accesses.moved(|place| (place == 1).then_some(0));
-        assert_eq!((moved.of(0).len(), moved.of(1).len()), (2, 0));
-        moved.hide(0);
-        assert_eq!(moved.to(Access { of: 0, number: 2 }), []);
+        let mut moved = accesses.moved(|place| (place == of).then_some(first));
+        assert_eq!((moved.of(first).len(), moved.of(of).len()), (2, 0));
+        moved.hide(first);
+        let (of, number) = (first, 2);
+        assert_eq!(moved.to(Access { of, number }), []);
     }
 }

@@ -3,7 +3,10 @@
 use beamline_formats::ring::Id;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Access, Message, Origin, Process, Step, SystemMessage, Trace};
+use super::{
+    Access, Message, Origin, PerProcess, Process, ProcessIndex, Step, StepIndex, SystemMessage,
+    Trace,
+};
 
 impl Trace {
     /// Whether the steps fit together.
@@ -13,17 +16,17 @@ impl Trace {
     pub fn check(&self) -> Result<(), String> {
         let mut checker = Checker {
             trace: self,
-            sent: self.processes.iter().map(sendings).collect(),
-            spawned: vec![false; self.processes.len()],
+            sent: self.processes.map(sendings),
+            spawned: self.processes.map(|_| false),
             delivered: FxHashMap::default(),
             received: FxHashSet::default(),
         };
-        for at in 0..self.processes.len() {
+        for at in self.processes.indexes() {
             checker.process(at)?;
         }
         self.check_pids()?;
         self.check_causes()?;
-        for (at, process) in self.processes.iter().enumerate() {
+        for (at, process) in self.processes.entries() {
             if let Origin::Child { of, .. } = process.origin
                 && !checker.spawned[at]
             {
@@ -39,7 +42,7 @@ impl Trace {
     /// No two processes may have one pid, and the pid of a process without a parent is in its reference.
     fn check_pids(&self) -> Result<(), String> {
         let mut holders = FxHashMap::default();
-        for (at, process) in self.processes.iter().enumerate() {
+        for (at, process) in self.processes.entries() {
             let Some(pid) = process.pid else { continue };
             let is_other = matches!(process.origin, Origin::Root(root) if root != pid);
             let holder = holders.insert(pid, at);
@@ -61,20 +64,20 @@ impl Trace {
     fn check_causes(&self) -> Result<(), String> {
         let mut made = Made {
             trace: self,
-            next: vec![0; self.processes.len()],
-            sent: vec![0; self.processes.len()],
+            next: self.processes.map(|_| StepIndex::FIRST),
+            sent: self.processes.map(|_| 0),
             waiting: FxHashMap::default(),
         };
-        let all = self.processes.iter().enumerate();
+        let all = self.processes.entries();
         let roots = all.filter(|(_, process)| matches!(process.origin, Origin::Root(_)));
-        let mut ready: Vec<usize> = roots.map(|(at, _)| at).collect();
+        let mut ready: Vec<ProcessIndex> = roots.map(|(at, _)| at).collect();
         while let Some(at) = ready.pop() {
             made.run(at, &mut ready);
         }
         let first = made.waiting.values().flatten().min();
         let Some(&at) = first else { return Ok(()) };
-        let (name, step) = (self.name(at), &self.processes[at].steps[made.next[at]]);
-        let step = self.step(at, step);
+        let step = &self.processes[at].steps[made.next[at].index()];
+        let (name, step) = (self.name(at), self.step(at, step));
         Err(format!(
             "{name} cannot {step}: the message is sent only behind that"
         ))
@@ -85,16 +88,16 @@ impl Trace {
 struct Made<'t> {
     trace: &'t Trace,
     /// The next step of each process.
-    next: Vec<usize>,
-    sent: Vec<u32>,
+    next: PerProcess<StepIndex>,
+    sent: PerProcess<u32>,
     /// Processes that wait for a message: its sender, and the number of the sending.
-    waiting: FxHashMap<(usize, u32), Vec<usize>>,
+    waiting: FxHashMap<(ProcessIndex, u32), Vec<ProcessIndex>>,
 }
 
 impl Made<'_> {
     /// Makes the steps of a process until it waits; then others are `ready`.
-    fn run(&mut self, at: usize, ready: &mut Vec<usize>) {
-        while let Some(step) = self.trace.processes[at].steps.get(self.next[at]) {
+    fn run(&mut self, at: ProcessIndex, ready: &mut Vec<ProcessIndex>) {
+        while let Some(step) = self.trace.processes[at].step(self.next[at]) {
             match step {
                 Step::Spawn(child) => ready.push(*child),
                 Step::Send(number) => {
@@ -110,21 +113,21 @@ impl Made<'_> {
                 }
                 _ => {}
             }
-            self.next[at] += 1;
+            self.next[at] = self.next[at].next();
         }
     }
 }
 
 /// A message; one that no process has sent is its receiver's.
-type Known = (Option<usize>, Message);
+type Known = (Option<ProcessIndex>, Message);
 
 struct Checker<'t> {
     trace: &'t Trace,
     /// How many messages each process sends.
-    sent: Vec<u32>,
-    spawned: Vec<bool>,
+    sent: PerProcess<u32>,
+    spawned: PerProcess<bool>,
     /// The messages that are delivered, with their receivers.
-    delivered: FxHashMap<Known, usize>,
+    delivered: FxHashMap<Known, ProcessIndex>,
     received: FxHashSet<Known>,
 }
 
@@ -134,7 +137,7 @@ struct Done {
     spawns: u32,
     sends: u32,
     /// The last sending of each sender that was delivered.
-    last: FxHashMap<usize, u32>,
+    last: FxHashMap<ProcessIndex, u32>,
     /// The messages from outside that are known.
     contents: FxHashSet<u32>,
     accesses: u64,
@@ -143,7 +146,7 @@ struct Done {
 }
 
 impl Done {
-    fn access(&mut self, at: usize, access: u64, other: Access) -> Option<&'static str> {
+    fn access(&mut self, at: ProcessIndex, access: u64, other: Access) -> Option<&'static str> {
         (other.of == at)
             .then_some("it is an access of its own")
             .or_else(|| self.accesses_until(access))
@@ -160,7 +163,7 @@ fn is_behind_end(step: &Step) -> bool {
 }
 
 impl Checker<'_> {
-    fn process(&mut self, at: usize) -> Result<(), String> {
+    fn process(&mut self, at: ProcessIndex) -> Result<(), String> {
         let steps = &self.trace.processes[at].steps;
         let is_delivery = |step: &Step| matches!(step, Step::Deliver(_));
         let mut done = Done {
@@ -186,7 +189,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn own(&mut self, at: usize, step: &Step, done: &mut Done) -> Option<&'static str> {
+    fn own(&mut self, at: ProcessIndex, step: &Step, done: &mut Done) -> Option<&'static str> {
         match step {
             Step::Spawn(child) => {
                 done.spawns += 1;
@@ -213,7 +216,7 @@ impl Checker<'_> {
 
     fn message(
         &mut self,
-        at: usize,
+        at: ProcessIndex,
         step: &Step,
         message: Message,
         done: &mut Done,

@@ -3,8 +3,8 @@
 use beamline_formats::ring::Id;
 use serde::{Deserialize, Serialize};
 
-use super::Trace;
 use super::parse::Read;
+use super::{ProcessIndex, Trace};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +31,7 @@ const VERSION: u32 = 1;
 impl Trace {
     /// The processes at these places as JSON.
     #[must_use]
-    pub fn to_json(&self, places: &[usize]) -> String {
+    pub fn to_json(&self, places: &[ProcessIndex]) -> String {
         let processes = places.iter().map(|&at| {
             let process = &self.processes[at];
             let steps = process.steps.iter().map(|step| self.step(at, step));

@@ -4,7 +4,7 @@ use std::mem::{Discriminant, discriminant};
 
 use rustc_hash::FxHashMap;
 
-use super::{Act, Common, Message, Pair, Race, Races, Site, Sites};
+use super::{Act, Common, Message, Pair, ProcessIndex, Race, Races, Site, Sites};
 
 /// Races of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +25,9 @@ enum Alike<'s> {
     /// The places of accesses, and the object.
     Accesses([Option<&'s Site>; 3], u64),
     /// Where places are not known: the receiver, and the two senders.
-    Processes(usize, [Option<usize>; 2]),
+    Processes(ProcessIndex, [Option<ProcessIndex>; 2]),
     /// The processes of accesses.
-    Accessors([usize; 2]),
+    Accessors([ProcessIndex; 2]),
     /// The places of what came before an exit signal and of the signal, and what it was.
     Ends([Option<&'s Site>; 3], Discriminant<Act>),
 }

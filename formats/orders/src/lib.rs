@@ -12,12 +12,13 @@
 //! This crate does no I/O but to read recordings. The machine makes and steers runs, and this crate judges them.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `accesses` `check` `kinds` `literal` `reference` `request` `signals` ◀ `step` ◀
+//! `index` ◀ `accesses` `check` `kinds` `literal` `reference` `request` `signals` ◀ `step` ◀
 //! `parse` `races` `read` `sites` `text` `value` ◀ `explore` `json` `stop`
 
 mod accesses;
 mod check;
 mod explore;
+mod index;
 mod json;
 mod kinds;
 mod literal;
@@ -44,6 +45,7 @@ pub use explore::{
     Job, LEFT_OUT, Lots, Next, PROGRAMS, Ran, Reply, Run, Scenario, SharedAccess, ThroughAlias,
     Touch, Traps, Waiting, Watch, Who, receive, send,
 };
+pub use index::{PerProcess, ProcessIndex, StepAt, StepIndex};
 pub use kinds::Kind;
 pub use races::{Accessed, Act, EarlierEnd, Messages, Pair, RACES_MAX, Race, Races};
 pub use read::UNFOLLOWED;
@@ -58,7 +60,7 @@ pub use value::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Parents come before their children.
-    pub processes: Vec<Process>,
+    pub processes: PerProcess<Process>,
 }
 
 /// What a process did.
@@ -75,6 +77,43 @@ pub struct Process {
 }
 
 impl Process {
+    /// The step at this place.
+    #[must_use]
+    pub fn step(&self, at: StepIndex) -> Option<&Step> {
+        self.steps.get(at.index())
+    }
+
+    /// The steps before this place.
+    ///
+    /// # Panics
+    /// If it has fewer steps.
+    #[must_use]
+    pub fn before(&self, place: StepIndex) -> &[Step] {
+        &self.steps[..place.index()]
+    }
+
+    /// The place behind all its steps.
+    #[must_use]
+    pub fn end(&self) -> StepIndex {
+        StepIndex::new(self.steps.len())
+    }
+
+    /// Its steps, each with its place.
+    fn numbered(&self) -> impl Iterator<Item = (StepIndex, &Step)> {
+        self.numbered_from(StepIndex::FIRST)
+    }
+
+    /// Its steps from this place on, each with its place.
+    fn numbered_from(&self, place: StepIndex) -> impl Iterator<Item = (StepIndex, &Step)> {
+        let steps = self.steps.get(place.index()..).unwrap_or(&[]);
+        place.onward().zip(steps)
+    }
+
+    /// The place of the first step that is so.
+    fn position(&self, is_so: impl FnMut(&Step) -> bool) -> Option<StepIndex> {
+        self.steps.iter().position(is_so).map(StepIndex::new)
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -100,7 +139,7 @@ pub enum Origin {
     /// A process of the trace made it.
     Child {
         /// The place of its parent among the processes.
-        of: usize,
+        of: ProcessIndex,
         /// Which of the parent's spawns it was, from 1.
         number: u32,
     },
@@ -110,14 +149,14 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
     /// The end of the process at this place sends it.
-    End(usize),
+    End(ProcessIndex),
     /// A call of `exit/2` does, which is this access.
     Call(Access),
 }
 
 impl Signal {
     /// This signal, where processes have other places; `None` where its process has none.
-    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Signal> {
+    fn moved(self, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Option<Signal> {
         Some(match self {
             Signal::End(of) => Signal::End(place(of)?),
             Signal::Call(call) => Signal::Call(Access {
@@ -138,7 +177,7 @@ pub struct Spent {
     /// A signal ends it: it does not end by itself.
     pub by_signal: bool,
     /// The process that the signal is of, if that is known.
-    pub of: Option<usize>,
+    pub of: Option<ProcessIndex>,
     /// That process was gone already when it was linked to.
     pub gone: bool,
 }
@@ -147,7 +186,7 @@ pub struct Spent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Access {
     /// The place of the process that makes it.
-    pub of: usize,
+    pub of: ProcessIndex,
     /// Which of its accesses, from 1.
     pub number: u64,
 }
@@ -158,7 +197,7 @@ pub enum Message {
     /// A process sent it.
     Sent {
         /// The sender's place.
-        from: usize,
+        from: ProcessIndex,
         /// Which of its sendings, from 1.
         number: u32,
     },
@@ -206,7 +245,7 @@ pub struct SystemMessage {
     /// Which of those of its receiver, from 1.
     pub number: u32,
     /// The process whose end it tells.
-    pub of: Option<usize>,
+    pub of: Option<ProcessIndex>,
     /// That process was gone already when it was asked for.
     pub gone: bool,
     /// It is an exit signal that has become a message, not one of a monitor, a timer or a port.
@@ -215,10 +254,17 @@ pub struct SystemMessage {
     pub set: Option<Set>,
 }
 
+/// A message that no process has sent, by its receiver and its number among those of that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SystemMessageAt {
+    to: ProcessIndex,
+    number: u32,
+}
+
 /// What a process has set, in one word: a [`Setting`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Set {
-    by: u32,
+    by: ProcessIndex,
     number: NonZeroU32,
 }
 
@@ -228,7 +274,7 @@ pub enum Setting {
     /// A timer: of the process at this place, and which of its timers, from 1.
     Timer {
         /// The place of the process.
-        by: usize,
+        by: ProcessIndex,
         /// Which of its timers.
         number: u32,
     },
@@ -239,13 +285,12 @@ pub enum Setting {
 
 impl Set {
     /// In place of a process: a monitor.
-    const MONITOR: u32 = u32::MAX;
+    const MONITOR: ProcessIndex = ProcessIndex::MAX;
 
     /// Of the process at this place, its timer of this number, from 1; `None` where there can be none.
     #[must_use]
-    pub fn timer(by: usize, number: u32) -> Option<Set> {
-        let by = by.try_into().ok().filter(|by| *by != Set::MONITOR)?;
-        let number = NonZeroU32::new(number)?;
+    pub fn timer(by: ProcessIndex, number: u32) -> Option<Set> {
+        let number = NonZeroU32::new(number).filter(|_| by != Set::MONITOR)?;
         Some(Set { by, number })
     }
 
@@ -262,15 +307,12 @@ impl Set {
         let number = self.number.get();
         match self.by {
             Set::MONITOR => Setting::Monitor(number),
-            by => Setting::Timer {
-                by: by as usize,
-                number,
-            },
+            by => Setting::Timer { by, number },
         }
     }
 
     /// This setting, where processes have other places; `None` where its process has none.
-    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Set> {
+    fn moved(self, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Option<Set> {
         match self.what() {
             Setting::Timer { by, number } => Set::timer(place(by)?, number),
             Setting::Monitor(_) => Some(self),
@@ -279,7 +321,7 @@ impl Set {
 }
 
 // Traces have millions of messages.
-const _: () = assert!(size_of::<Message>() <= 32);
+const _: () = assert!(size_of::<Message>() <= 24);
 
 impl Message {
     /// The message of this number to its receiver that no process has sent, whatever it tells.
@@ -289,6 +331,12 @@ impl Message {
 }
 
 impl SystemMessage {
+    /// The message, where this process receives it.
+    fn at(self, to: ProcessIndex) -> SystemMessageAt {
+        let number = self.number;
+        SystemMessageAt { to, number }
+    }
+
     /// The message of this number, which tells of nobody.
     fn of_nobody(number: u32) -> SystemMessage {
         SystemMessage {
@@ -336,8 +384,8 @@ impl Trace {
 
     /// Only the processes that `name` names: a reference such as `p0.4`, or what reports call them.
     #[must_use]
-    pub fn select(&self, name: &str) -> Vec<usize> {
-        let places = 0..self.processes.len();
+    pub fn select(&self, name: &str) -> Vec<ProcessIndex> {
+        let places = self.processes.indexes();
         places
             .filter(|&at| {
                 let known_as = self.processes[at].known_as.as_deref();
@@ -376,7 +424,7 @@ fn delivered(steps: Vec<Step>) -> Vec<Step> {
 
 impl Message {
     /// Sort key: sender (`None` for the system), sequence number, message.
-    fn in_its_line(self) -> (Option<usize>, u32, Message) {
+    fn in_its_line(self) -> (Option<ProcessIndex>, u32, Message) {
         match self {
             Message::Sent { from, number } => (Some(from), number, self),
             Message::SystemMessage(SystemMessage { number, .. }) => (None, number, self),
@@ -394,7 +442,7 @@ impl Message {
     }
 
     /// The message, with the places that processes have got; `None` where its sender has none.
-    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<Message> {
+    fn moved(self, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Option<Message> {
         Some(match self {
             Message::Sent { from, number } => Message::Sent {
                 from: place(from)?,
@@ -410,7 +458,7 @@ impl Message {
 }
 
 /// The steps, with the places that processes have got; without those that need a process that has none.
-fn moved(steps: Vec<Step>, place: impl Fn(usize) -> Option<usize>) -> Vec<Step> {
+fn moved(steps: Vec<Step>, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Vec<Step> {
     let steps = steps.into_iter();
     steps.filter_map(|step| step.moved(&place)).collect()
 }

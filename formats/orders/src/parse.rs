@@ -7,7 +7,7 @@ use beamline_formats::ring::Id;
 
 use super::reference::{Places, Reference};
 use super::step::{ROWS, Row};
-use super::{Trace, Value};
+use super::{PerProcess, Trace, Value};
 
 /// A step as it is written: its row, and the words in its parentheses.
 type Written = (&'static Row, Vec<String>);
@@ -44,7 +44,7 @@ impl FromStr for Trace {
     fn from_str(text: &str) -> Result<Trace, String> {
         let mut parser = Parser::new(text);
         let mut lines = Vec::new();
-        while parser.skips_to_next()? {
+        while parser.skip_to_next()? {
             lines.push(parser.line()?);
         }
         build(lines)
@@ -113,7 +113,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Goes over spaces and comments; whether there is more.
-    fn skips_to_next(&mut self) -> Result<bool, String> {
+    fn skip_to_next(&mut self) -> Result<bool, String> {
         loop {
             self.skip_spaces();
             match self.comment() {
@@ -131,15 +131,15 @@ impl<'t> Parser<'t> {
     }
 
     fn take(&mut self, token: &str) -> Result<(), String> {
-        match self.takes(token) {
+        match self.take_if_there(token) {
             true => Ok(()),
             false => Err(self.error(&format!("'{token}'"))),
         }
     }
 
     /// Takes a token if it is there. Where an error is takes a look at all of the text before it: none is made here.
-    fn takes(&mut self, token: &str) -> bool {
-        let is_there = self.skips_to_next().is_ok() && self.rest().starts_with(token);
+    fn take_if_there(&mut self, token: &str) -> bool {
+        let is_there = self.skip_to_next().is_ok() && self.rest().starts_with(token);
         if is_there {
             self.at += token.len();
         }
@@ -148,7 +148,7 @@ impl<'t> Parser<'t> {
 
     fn line(&mut self) -> Result<Line, String> {
         self.take("{")?;
-        self.skips_to_next()?;
+        self.skip_to_next()?;
         let begin = self.at;
         let name = self.word()?;
         let process = name.strip_prefix('p').and_then(|name| name.parse().ok());
@@ -159,10 +159,10 @@ impl<'t> Parser<'t> {
         self.take(",")?;
         self.take("[")?;
         let mut steps = Vec::new();
-        if !self.takes("]") {
+        if !self.take_if_there("]") {
             loop {
                 steps.push(self.step()?);
-                if !self.takes(",") {
+                if !self.take_if_there(",") {
                     break;
                 }
             }
@@ -182,7 +182,7 @@ impl<'t> Parser<'t> {
     }
 
     fn step(&mut self) -> Result<Written, String> {
-        self.skips_to_next()?;
+        self.skip_to_next()?;
         let begin = self.at;
         let Some(row) = Row::of(self.word()?) else {
             self.at = begin;
@@ -193,12 +193,12 @@ impl<'t> Parser<'t> {
         if self.rest().starts_with('(') {
             self.at += 1;
             loop {
-                self.skips_to_next()?;
+                self.skip_to_next()?;
                 words.push(match row.is_term(words.len()) {
                     true => self.value()?,
                     false => self.argument()?,
                 });
-                if !self.takes(",") {
+                if !self.take_if_there(",") {
                     break;
                 }
             }
@@ -265,14 +265,12 @@ fn build(lines: Vec<Line>) -> Result<Trace, String> {
         process.pid = line.pid;
         process.known_as.clone_from(&line.known_as);
     }
-    let mut seen = vec![false; lines.len()];
+    let mut seen: PerProcess<bool> = PerProcess::default();
     for line in &lines {
         let place = places.place(&line.process);
-        if seen.get(place).copied() == Some(true) {
+        if std::mem::replace(seen.get_or_insert(place), true) {
             return Err(format!("{} has two lists of steps", line.process));
         }
-        seen.resize(seen.len().max(place + 1), false);
-        seen[place] = true;
         let steps = line.steps.iter().map(|step| {
             let (row, words) = step;
             row.read(&mut places, place, words)

@@ -20,8 +20,11 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::signals::{Arrived, OwnSteps};
-use super::{Access, Common, Message, Origin, Process, Signal, Sites, Step, Trace, moved};
-pub(super) use causes::{Causes, Clock, Known, Signals, join};
+use super::{
+    Access, Common, Message, Origin, PerProcess, Process, ProcessIndex, Signal, Sites, Step,
+    StepAt, StepIndex, Trace, moved,
+};
+pub(super) use causes::{Causes, Clock, Gone, Known, Signals, join};
 pub use ends::{Act, EarlierEnd};
 use shared::Seen;
 pub(super) use shared::with_accesses;
@@ -30,16 +33,33 @@ pub(super) use shared::with_accesses;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Race {
     /// The process whose step came first; of messages, the receiver.
-    pub process: usize,
-    /// Its place among the steps of that process; 0 for an access whose place is not known.
-    pub step: usize,
+    pub process: ProcessIndex,
+    /// Its place among the steps of that process; the first one for an access whose place is not known.
+    pub step: StepIndex,
     /// What came first, and what could have.
     pub pair: Pair,
     /// One of its places in the code is no library's.
     pub is_of_application: bool,
 }
 
+impl Accessed {
+    /// Where the second access is.
+    pub(super) fn second_at(&self) -> StepAt {
+        StepAt {
+            process: self.second.of,
+            step: self.second_step,
+        }
+    }
+}
+
 impl Race {
+    /// What came first.
+    #[must_use]
+    pub fn at(&self) -> StepAt {
+        let (process, step) = (self.process, self.step);
+        StepAt { process, step }
+    }
+
     /// Whether the receive has no clause for the other message.
     fn is_passed_over(&self) -> bool {
         matches!(self.pair, Pair::Messages(both) if both.has_clause == Some(false) && !both.is_same_message())
@@ -103,7 +123,7 @@ pub struct Accessed {
     /// What could have.
     pub second: Access,
     /// Its place among the steps of its process.
-    pub(super) second_step: usize,
+    second_step: StepIndex,
     /// What both are to. If that is not known, the first one is this access or an earlier one of its process.
     pub common: Option<Common>,
 }
@@ -141,7 +161,7 @@ impl Trace {
             seen: None,
             takers: Takers::default(),
         };
-        for process in 0..races.trace.processes.len() {
+        for process in races.trace.processes.indexes() {
             races.add_those_of(process, &causes, sites);
             races.add_gone(process, &causes, sites);
             races.add_ends(process, &causes, sites);
@@ -169,31 +189,31 @@ impl Trace {
 #[derive(Clone, Copy)]
 struct Arrival {
     message: Message,
-    delivered: usize,
+    delivered: StepIndex,
     /// Where it is received; `None` where it is not taken.
-    received: Option<usize>,
-    /// How many of the receiver's steps its sender knew of.
-    knows: usize,
+    received: Option<StepIndex>,
+    /// The end of the receiver's steps that its sender knew of.
+    known: StepIndex,
 }
 
 impl Races {
-    fn add_those_of(&mut self, process: usize, causes: &Causes, sites: &Sites) {
-        let steps = &self.trace.processes[process].steps;
-        let lines = lines_to(process, steps, causes);
-        let delivered: FxHashMap<Message, usize> = lines
+    fn add_those_of(&mut self, process: ProcessIndex, causes: &Causes, sites: &Sites) {
+        let it = &self.trace.processes[process];
+        let lines = lines_to(process, it, causes);
+        let delivered: FxHashMap<Message, StepIndex> = lines
             .values()
             .flatten()
             .map(|arrival| (arrival.message, arrival.delivered))
             .collect();
-        let timeouts = timeouts_until(steps);
+        let timeouts = timeouts_until(&it.steps);
         let mut found = Vec::new();
         for (sender, arrivals) in &lines {
-            let mut since = 0;
+            let mut since = StepIndex::FIRST;
             for arrival in arrivals {
-                let end = arrival.received.unwrap_or(steps.len());
-                let begin = since.max(arrival.knows);
+                let end = arrival.received.unwrap_or(it.end());
+                let begin = since.max(arrival.known);
                 since = since.max(end);
-                for (step, made) in steps.iter().enumerate().take(end).skip(begin) {
+                for (step, made) in it.numbered_from(begin).take_while(|(step, _)| *step < end) {
                     let is_later = |taken| delivered.get(taken) < Some(&arrival.delivered);
                     let taken = match made {
                         Step::Timeout if step < arrival.delivered => None,
@@ -210,7 +230,7 @@ impl Races {
         for (step, taken, other) in found {
             let both = Messages {
                 taken,
-                timeout: timeouts[step],
+                timeout: timeouts[step.index()],
                 other,
                 is_same_receive: None,
                 has_clause: None,
@@ -219,7 +239,7 @@ impl Races {
         }
     }
 
-    fn add(&mut self, process: usize, step: usize, pair: Pair, sites: &Sites) {
+    fn add(&mut self, process: ProcessIndex, step: StepIndex, pair: Pair, sites: &Sites) {
         if self.all.len() == RACES_MAX {
             self.has_more = true;
             return;
@@ -242,7 +262,7 @@ impl Races {
     /// # Errors
     /// One line: the race is of accesses, and nobody knows where these are.
     pub fn turned(&self, race: &Race) -> Result<Trace, String> {
-        let mut cuts = vec![(race.process, race.step)];
+        let mut cuts = vec![race.at()];
         let (but, last, turned) = match &race.pair {
             Pair::Messages(messages) => (None, Step::Receive(messages.other), None),
             Pair::End(end) => {
@@ -258,10 +278,13 @@ impl Races {
                     );
                 }
                 let (access, other) = (accesses.first.number, accesses.second);
-                cuts.push((other.of, accesses.second_step + 1));
+                let second = accesses.second_at();
+                cuts.push(StepAt {
+                    step: second.step.next(),
+                    ..second
+                });
                 cuts.extend(self.seen.iter().flat_map(|seen| seen.after(other)));
-                let but = (other.of, accesses.second_step);
-                (Some(but), Step::After { access, other }, Some(accesses))
+                (Some(second), Step::After { access, other }, Some(accesses))
             }
         };
         let ends = |cuts| {
@@ -275,11 +298,11 @@ impl Races {
         // If it is not known when a killing signal was sent, assume that the kill depends on the race, unless the race
         // depends on the kill.
         let unknown = self.trace.ends_by_signals();
-        let unknown = unknown.filter(|(at, _)| !self.takers.ended.contains(at));
+        let unknown = unknown.filter(|end| !self.takers.ended.contains(&end.process));
         let with_signals = unknown.chain(cuts).collect();
         let most = ends(with_signals);
-        let is_whole = |at: usize| most[at] == least[at];
-        let ends = match is_whole(race.process) && but.is_none_or(|(of, _)| is_whole(of)) {
+        let is_whole = |at: ProcessIndex| most[at] == least[at];
+        let ends = match is_whole(race.process) && but.is_none_or(|but| is_whole(but.process)) {
             true => most,
             false => least,
         };
@@ -312,20 +335,24 @@ fn with_signal(mut steps: Vec<Step>) -> Vec<Step> {
 
 impl Trace {
     /// The steps of each process up to its end, with one more behind those of a process.
-    pub(super) fn cut(&self, ends: &[usize], last: Option<(usize, Step)>) -> Trace {
+    pub(super) fn cut(
+        &self,
+        ends: &PerProcess<StepIndex>,
+        last: Option<(ProcessIndex, Step)>,
+    ) -> Trace {
         self.cut_as(ends, last, |_, steps| steps.to_vec())
     }
 
     /// As [`Trace::cut`], with what `told` makes of the steps of the process at a place.
     fn cut_as(
         &self,
-        ends: &[usize],
-        last: Option<(usize, Step)>,
-        told: impl Fn(usize, &[Step]) -> Vec<Step>,
+        ends: &PerProcess<StepIndex>,
+        last: Option<(ProcessIndex, Step)>,
+        told: impl Fn(ProcessIndex, &[Step]) -> Vec<Step>,
     ) -> Trace {
-        let mut places = vec![None; self.processes.len()];
+        let mut places = self.processes.map(|_| None);
         let mut cut = Trace::default();
-        for (at, process) in self.processes.iter().enumerate() {
+        for (at, process) in self.processes.entries() {
             // Parents come before their children.
             let origin = match process.origin {
                 Origin::Root(root) => Some(Origin::Root(root)),
@@ -334,19 +361,18 @@ impl Trace {
                     .map(|of| Origin::Child { of, number }),
             };
             let Some(origin) = origin else { continue };
-            places[at] = Some(cut.processes.len());
-            let mut steps = told(at, &process.steps[..ends[at]]);
+            let mut steps = told(at, process.before(ends[at]));
             steps.extend(
                 last.iter()
                     .filter(|(of, _)| *of == at)
                     .map(|(_, step)| step.clone()),
             );
-            cut.processes.push(Process {
+            places[at] = Some(cut.processes.push(Process {
                 origin,
                 pid: process.pid,
                 known_as: process.known_as.clone(),
                 steps,
-            });
+            }));
         }
         for process in &mut cut.processes {
             process.steps = moved(std::mem::take(&mut process.steps), |at| places[at]);
@@ -358,19 +384,14 @@ impl Trace {
 }
 
 impl Trace {
-    fn is_spawned_before(&self, parent: usize, end: usize, child: usize) -> bool {
-        self.processes[parent].steps[..end].contains(&Step::Spawn(child))
-    }
-
-    /// The place of the end of a process among its steps, if it ends.
-    fn end_of(&self, process: usize) -> Option<usize> {
-        let mut steps = self.processes[process].steps.iter();
-        steps.position(Step::is_exit)
+    fn is_spawned_before(&self, parent: ProcessIndex, end: StepIndex, child: ProcessIndex) -> bool {
+        let steps = self.processes[parent].before(end);
+        steps.contains(&Step::Spawn(child))
     }
 
     /// Processes of which it is known what signal ended them, with that signal.
-    pub(super) fn ended_by(&self) -> impl Iterator<Item = (usize, Signal)> {
-        let all = self.processes.iter().enumerate();
+    pub(super) fn ended_by(&self) -> impl Iterator<Item = (ProcessIndex, Signal)> {
+        let all = self.processes.entries();
         all.filter_map(|(at, process)| Some((at, process.ended_by()?)))
     }
 
@@ -380,17 +401,20 @@ impl Trace {
         self.ended_by().next().is_some()
     }
 
-    /// The processes that signals end, and where.
-    fn ends_by_signals(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// Where signals end processes.
+    fn ends_by_signals(&self) -> impl Iterator<Item = StepAt> {
         let by_signal = |step: &Step| matches!(step, Step::Spent(spent) if spent.by_signal);
-        let all = self.processes.iter().enumerate();
-        all.filter_map(move |(at, process)| Some((at, process.steps.iter().position(by_signal)?)))
+        let all = self.processes.entries();
+        all.filter_map(move |(process, it)| {
+            let step = it.position(by_signal)?;
+            Some(StepAt { process, step })
+        })
     }
 
     /// Drops what refers to accesses that were cut off: an access comes after none of them, and what processes have
     /// spent by their ends may depend on them.
     fn forget_accesses(&mut self) {
-        let left = self.processes.iter().map(|process| {
+        let left = self.processes.map(|process| {
             let mut steps = process.steps.iter().rev();
             let last = steps.find_map(|step| match step {
                 Step::After { access, .. } => Some(*access),
@@ -399,7 +423,6 @@ impl Trace {
             });
             last.unwrap_or(0)
         });
-        let left: Vec<u64> = left.collect();
         for process in &mut self.processes {
             process.steps.retain_mut(|step| match step {
                 Step::After { other, .. } => {
@@ -434,7 +457,7 @@ impl Trace {
 
 impl Message {
     /// The process that has sent it, or whose end it tells.
-    pub(super) fn sender(self) -> Option<usize> {
+    pub(super) fn sender(self) -> Option<ProcessIndex> {
         match self {
             Message::Sent { from, .. } => Some(from),
             Message::SystemMessage(told) => told.of,
@@ -459,52 +482,50 @@ fn timeouts_until(steps: &[Step]) -> Vec<u32> {
 
 /// The messages of each sender to a process, in their order. A message whose cause is not known races with nothing.
 fn lines_to(
-    process: usize,
-    steps: &[Step],
+    process: ProcessIndex,
+    it: &Process,
     causes: &Causes,
-) -> BTreeMap<Option<usize>, Vec<Arrival>> {
-    let mut all: BTreeMap<Option<usize>, Vec<Arrival>> = BTreeMap::new();
+) -> BTreeMap<Option<ProcessIndex>, Vec<Arrival>> {
+    let mut all: BTreeMap<Option<ProcessIndex>, Vec<Arrival>> = BTreeMap::new();
     let mut received = FxHashMap::default();
-    for (at, step) in steps.iter().enumerate() {
+    for (at, step) in it.numbered() {
         if let Step::Receive(message) = step {
             received.insert(*message, at);
         }
     }
-    for (delivered, step) in steps.iter().enumerate() {
+    for (delivered, step) in it.numbered() {
         let Step::Deliver(message) = step else {
             continue;
         };
-        let knows = match causes.of_message(process, *message) {
-            Some(knows) => knows,
+        let known = match causes.of_message(process, *message) {
+            Some(known) => known,
             // As if its sender had known of all steps: it races with nothing.
-            None => steps.len(),
+            None => it.end(),
         };
         all.entry(message.sender()).or_default().push(Arrival {
             message: *message,
             delivered,
             received: received.get(message).copied(),
-            knows,
+            known,
         });
     }
     all
 }
 
-/// A process, and a place among its steps.
-type Place = (usize, usize);
-
 /// Which step takes what others send and tell.
 #[derive(Debug, Default)]
 pub(super) struct Takers {
-    /// Where each message is taken: the process, and which of its steps.
-    takers: FxHashMap<Message, (usize, usize)>,
+    /// Where each message is taken.
+    takers: FxHashMap<Message, StepAt>,
     /// Where the end of each process is heard of.
-    told: FxHashMap<usize, Vec<(usize, usize)>>,
+    told: FxHashMap<ProcessIndex, Vec<StepAt>>,
     /// Which ends and receives a call of `exit/2` leads to.
-    signalled: FxHashMap<Access, Vec<(usize, usize)>>,
-    /// Which steps an exit signal of a process leads to, each with how many steps the process had made when it sent it.
-    sent: FxHashMap<usize, Vec<(usize, Place)>>,
+    signalled: FxHashMap<Access, Vec<StepAt>>,
+    /// Which steps an exit signal of a process leads to, each with the place among the steps of the process where it has
+    /// sent the signal.
+    sent: FxHashMap<ProcessIndex, Vec<(StepIndex, StepAt)>>,
     /// The processes that such a signal has ended.
-    ended: FxHashSet<usize>,
+    ended: FxHashSet<ProcessIndex>,
 }
 
 impl Takers {
@@ -519,17 +540,19 @@ impl Takers {
 
     /// As [`Takers::of`], for a recording that has exit signals.
     fn of_recording(trace: &Trace, sites: &Sites, arrived: &Arrived) -> Takers {
-        let own: Vec<OwnSteps> = trace.processes.iter().map(OwnSteps::of_process).collect();
+        let own = trace.processes.map(OwnSteps::of_process);
         Takers::with(trace, &Signals::default(), |at, made| {
             let signal = *match made {
                 Step::Receive(Message::SystemMessage(told)) => {
-                    arrived.messages.get(&(at, told.number))?
+                    arrived.messages.get(&told.at(at))?
                 }
                 Step::Exit(_) => arrived.ends.get(&at)?,
                 _ => return None,
             };
             let sent = sites.signals.get(signal)?;
-            Some((signal.of, own[signal.of].last_behind(sent.steps)))
+            let process = signal.of;
+            let step = own[process].last_behind(sent.steps);
+            Some(StepAt { process, step })
         })
     }
 
@@ -538,28 +561,30 @@ impl Takers {
     fn with(
         trace: &Trace,
         signals: &Signals,
-        sent: impl Fn(usize, &Step) -> Option<Place>,
+        sent: impl Fn(ProcessIndex, &Step) -> Option<StepAt>,
     ) -> Takers {
         let mut all = Takers::default();
-        for (at, process) in trace.processes.iter().enumerate() {
-            for (step, made) in process.steps.iter().enumerate() {
-                if let Some((of, place)) = sent(at, made) {
-                    all.sent.entry(of).or_default().push((place, (at, step)));
-                    all.ended.extend(made.is_exit().then_some(at));
+        for (process, it) in trace.processes.entries() {
+            for (step, made) in it.numbered() {
+                let at = StepAt { process, step };
+                if let Some(sent) = sent(process, made) {
+                    let of_sender = all.sent.entry(sent.process).or_default();
+                    of_sender.push((sent.step, at));
+                    all.ended.extend(made.is_exit().then_some(process));
                     continue;
                 }
                 match made {
                     Step::Receive(Message::SystemMessage(told)) => {
-                        let call = signals.messages.get(&(at, told.number));
+                        let call = signals.messages.get(&told.at(process));
                         let by = call.map(|call| Signal::Call(*call));
                         if let Some(by) = by.or(told.of.map(Signal::End)) {
-                            all.add(by, (at, step));
+                            all.add(by, at);
                         }
                     }
                     Step::Receive(message @ Message::Sent { .. }) => {
-                        all.takers.insert(*message, (at, step));
+                        all.takers.insert(*message, at);
                     }
-                    Step::Exit(Some(by)) => all.add(*by, (at, step)),
+                    Step::Exit(Some(by)) => all.add(*by, at),
                     _ => {}
                 }
             }
@@ -568,7 +593,7 @@ impl Takers {
     }
 
     /// Notes that an end or a call of `exit/2` leads to this step.
-    fn add(&mut self, cause: Signal, step: Place) {
+    fn add(&mut self, cause: Signal, step: StepAt) {
         let steps = match cause {
             Signal::End(of) => self.told.entry(of).or_default(),
             Signal::Call(call) => self.signalled.entry(call).or_default(),
@@ -577,38 +602,45 @@ impl Takers {
     }
 
     /// Where the steps of each process end that do not depend on this step.
-    pub(super) fn ends_without(&self, trace: &Trace, process: usize, step: usize) -> Vec<usize> {
-        self.ends(trace, vec![(process, step)], |_, _| &[])
+    pub(super) fn ends_without(&self, trace: &Trace, step: StepAt) -> PerProcess<StepIndex> {
+        self.ends(trace, vec![step], |_, _| &[])
     }
 
     /// Where the steps of each process end that depend on none of these. `after` gives the steps that depend on a step
     /// otherwise than by messages, spawns and ends.
-    pub(super) fn ends<'a, A: IntoIterator<Item = &'a (usize, usize)>>(
+    pub(super) fn ends<'a, A: IntoIterator<Item = &'a StepAt>>(
         &self,
         trace: &Trace,
-        mut cuts: Vec<(usize, usize)>,
-        after: impl Fn(usize, &Step) -> A,
-    ) -> Vec<usize> {
-        let mut ends: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
-        while let Some((at, end)) = cuts.pop() {
+        mut cuts: Vec<StepAt>,
+        after: impl Fn(ProcessIndex, &Step) -> A,
+    ) -> PerProcess<StepIndex> {
+        let mut ends = trace.processes.map(Process::end);
+        while let Some(StepAt {
+            process: at,
+            step: end,
+        }) = cuts.pop()
+        {
             let until = ends[at];
             if end >= until {
                 continue;
             }
             ends[at] = end;
-            let steps = &trace.processes[at].steps;
+            let it = &trace.processes[at];
             // Others hear of an end behind the last step.
-            if until == steps.len() && trace.processes[at].has_ended() {
+            if until == it.end() && it.has_ended() {
                 cuts.extend(self.told.get(&at).into_iter().flatten());
             }
             let sent = self.sent.get(&at).into_iter().flatten();
             cuts.extend(
-                sent.filter(|(place, _)| (end + 1..=until).contains(place))
+                sent.filter(|(place, _)| end < *place && *place <= until)
                     .map(|(_, to)| *to),
             );
-            for step in &steps[end..until] {
+            for step in &it.before(until)[end.index()..] {
                 match step {
-                    Step::Spawn(child) => cuts.push((*child, 0)),
+                    Step::Spawn(child) => cuts.push(StepAt {
+                        process: *child,
+                        step: StepIndex::FIRST,
+                    }),
                     Step::Send(number) => {
                         let (from, number) = (at, *number);
                         cuts.extend(self.takers.get(&Message::Sent { from, number }));

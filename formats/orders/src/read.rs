@@ -17,8 +17,8 @@ use rustc_hash::FxHashMap;
 use super::accesses::{Object, To};
 use super::signals::SentSignal;
 use super::{
-    Access, At, Heard, Message, Origin, Process, Site, Sites, Spent, Step, Stop, Trace, Value,
-    moved,
+    Access, At, Heard, Message, Origin, PerProcess, Process, ProcessIndex, Site, Sites, Spent,
+    Step, StepAt, StepIndex, Stop, Trace, Value, moved,
 };
 
 /// The origin of a process that has this number, as [`Id::Process`] has it, and that no process of the trace has spawned.
@@ -94,20 +94,17 @@ pub(super) fn first_step_behind(
     };
     let (reader, found) = read_until(&recording, is_behind)?;
     let places = reader.new_places()?;
-    Ok(found.map(|(process, step)| {
+    Ok(found.map(|StepAt { process, step }| {
         let process = places[process];
-        Stop::Step { process, step }
+        Stop::Step(StepAt { process, step })
     }))
 }
 
-/// The first record of which this is true: of which process it is, and how many steps that one had made.
-type Found = Option<(usize, usize)>;
-
-/// Reads all records of the order, and looks for one.
+/// Reads all records of the order, and looks for one: the place behind the steps that its process had made by then.
 fn read_until<'r>(
     recording: &'r &'r Recording,
     is_it: impl Fn(&Record<'_>) -> bool,
-) -> Result<(Reader<'r>, Found), String> {
+) -> Result<(Reader<'r>, Option<StepAt>), String> {
     if !recording.has(Group::Order) {
         return Err("it does not hold the order: record it with --events order".into());
     }
@@ -127,8 +124,9 @@ fn read_until<'r>(
             && let Id::Process(id) = record.subject
             && is_it(&record)
         {
-            let place = reader.place(id);
-            found = Some((place, reader.all[place].steps.len()));
+            let process = reader.place(id);
+            let step = StepIndex::new(reader.all[process].steps.len());
+            found = Some(StepAt { process, step });
         }
         reader.add(record.subject, &record.event)?;
     }
@@ -178,7 +176,7 @@ impl Names for &Recording {
 #[derive(Default)]
 struct Known {
     steps: Vec<Step>,
-    parent: Option<(usize, u32)>,
+    parent: Option<(ProcessIndex, u32)>,
     spawns: u32,
     /// Sendings that are among its steps, and those that its own records have told.
     sent: u32,
@@ -188,6 +186,7 @@ struct Known {
     heard_of: u32,
     told: u32,
     queue: VecDeque<Message>,
+    /// Where in the queue the next message comes, if not behind all others.
     ahead: Option<usize>,
     /// The message that it has taken last as it came, and whether it has sent one before.
     taken: Option<(Label, bool)>,
@@ -199,7 +198,7 @@ struct Known {
     /// Its accesses to what processes share.
     accesses: u64,
     /// The process whose signal ends it.
-    ended_by: Option<usize>,
+    ended_by: Option<ProcessIndex>,
     /// The place in the code of its next step.
     site: Option<(NameId, u64)>,
     sites: Vec<(Sited, (NameId, u64))>,
@@ -207,19 +206,20 @@ struct Known {
     touches: Vec<Touched>,
     /// Its signals, each with its place in the code.
     signals: Vec<(SentSignal, Option<(NameId, u64)>)>,
-    /// When it began to trap exits, or ceased to.
+    /// When it began to trap exits, or ceased to: how many steps it had made itself by then.
     traps: Vec<(usize, bool)>,
     /// Messages that its next receive has tried, and whether it has clauses for them.
     tried: Vec<(Message, bool)>,
     /// Messages that its receives have tried, and whether these have clauses for them.
     clauses: Vec<(Sited, Message, bool)>,
-    /// How many of its steps it has made itself, of those that were looked at.
+    /// How many of its steps were looked at, and how many of these it has made itself.
     own: (usize, usize),
 }
 
 /// An access to an object.
 struct Touched {
     number: u64,
+    /// How many steps its process had made itself by then.
     steps: usize,
     site: Option<(NameId, u64)>,
     to: To,
@@ -246,7 +246,11 @@ enum Sited {
 
 impl Sited {
     /// The step of the process at this place; `place` gives those of others.
-    fn at(self, of: usize, place: impl Fn(usize) -> Option<usize>) -> Option<At> {
+    fn at(
+        self,
+        of: ProcessIndex,
+        place: impl Fn(ProcessIndex) -> Option<ProcessIndex>,
+    ) -> Option<At> {
         Some(match self {
             Sited::Send(number) => At::Send(of, number),
             Sited::Receive(message) => At::Receive(of, message.moved(place)?),
@@ -257,7 +261,7 @@ impl Sited {
 
 impl Known {
     /// A record of a time-out or of its end, if it is one.
-    fn ends_or_waits(&mut self, event: &Event<'_>) {
+    fn add_end_or_timeout(&mut self, event: &Event<'_>) {
         match *event {
             Event::OrderTimeout {} => {
                 self.timeouts += 1;
@@ -305,11 +309,11 @@ impl Known {
 /// Makes a trace of records.
 pub(super) struct Reader<'r> {
     names: &'r dyn Names,
-    ids: Vec<u64>,
-    all: Vec<Known>,
-    places: FxHashMap<u64, usize>,
+    ids: PerProcess<u64>,
+    all: PerProcess<Known>,
+    places: FxHashMap<u64, ProcessIndex>,
     /// By the low bits of their ids: the latest.
-    low: FxHashMap<u32, usize>,
+    low: FxHashMap<u32, ProcessIndex>,
     /// The functions that have given answers.
     functions: FxHashMap<NameId, Arc<str>>,
     sites: Sites,
@@ -319,8 +323,8 @@ impl<'r> Reader<'r> {
     pub(super) fn new(names: &'r dyn Names) -> Reader<'r> {
         Reader {
             names,
-            ids: Vec::new(),
-            all: Vec::new(),
+            ids: PerProcess::default(),
+            all: PerProcess::default(),
             places: FxHashMap::default(),
             low: FxHashMap::default(),
             functions: FxHashMap::default(),
@@ -328,12 +332,11 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn place(&mut self, id: u64) -> usize {
+    fn place(&mut self, id: u64) -> ProcessIndex {
         if let Some(place) = self.places.get(&id) {
             return *place;
         }
-        let place = self.all.len();
-        self.all.push(Known::default());
+        let place = self.all.push(Known::default());
         self.ids.push(id);
         self.places.insert(id, place);
         self.low.insert((id & 0xffff_ffff) as u32, place);
@@ -354,15 +357,15 @@ impl<'r> Reader<'r> {
         }
         let me = self.place(id);
         match *event {
-            Event::OrderSpawn { child } => self.spawn(me, child)?,
-            Event::OrderSent { count } => self.sends(me, count)?,
+            Event::OrderSpawn { child } => self.add_spawn(me, child)?,
+            Event::OrderSent { count } => self.add_sendings(me, count)?,
             Event::OrderDelivery { label } => {
-                let message = self.sent(label)?;
+                let message = self.message_of(label)?;
                 self.deliver(me, message)?;
             }
-            Event::OrderTake { label } => self.takes(me, label, false)?,
-            Event::OrderSendTake { label } => self.takes(me, label, true)?,
-            Event::OrderAgain { times } => self.takes_again(me, times)?,
+            Event::OrderTake { label } => self.take(me, label, false)?,
+            Event::OrderSendTake { label } => self.take(me, label, true)?,
+            Event::OrderAgain { times } => self.repeat_take(me, times)?,
             Event::OrderReceive { at } => self.receive(me, at)?,
             Event::OrderAhead { at } => self.all[me].ahead = usize::try_from(at).ok(),
             Event::OrderMiss { module } => {
@@ -373,21 +376,21 @@ impl<'r> Reader<'r> {
                 let module = self.module(module)?;
                 self.all[me].steps.push(Step::Load { module, misses });
             }
-            Event::OrderAfter { of, number, since } => self.after(me, of, number, since)?,
+            Event::OrderAfter { of, number, since } => self.add_after(me, of, number, since)?,
             Event::OrderAccesses { count } => {
-                let number = self.accesses(me, count)?;
+                let number = self.count_accesses(me, count)?;
                 self.all[me].steps.push(Step::Accesses(number));
             }
             Event::OrderAnswer {
                 function,
                 difference,
-            } => self.answer(me, function, difference)?,
+            } => self.add_answer(me, function, difference)?,
             Event::OrderAnswerNear { answer } => {
                 let Near {
                     function,
                     difference,
                 } = Near::from_word(answer);
-                self.answer(me, function, difference)?;
+                self.add_answer(me, function, difference)?;
             }
             Event::OrderAnswerTerm { function, bytes } => {
                 let function = self.function(function)?;
@@ -399,11 +402,11 @@ impl<'r> Reader<'r> {
                 second,
                 third,
                 fourth,
-            } => self.more_of_term(me, [first, second, third, fourth])?,
+            } => self.extend_term(me, [first, second, third, fourth])?,
             _ => {
-                self.all[me].ends_or_waits(event);
-                self.add_signal(me, event);
-                self.add_told(me, event)?;
+                self.all[me].add_end_or_timeout(event);
+                self.add_news(me, event);
+                self.add_system_message(me, event)?;
                 self.add_site(me, event);
             }
         }
@@ -411,7 +414,7 @@ impl<'r> Reader<'r> {
     }
 
     /// A record of an exit signal that is lost or ends the process, of a link, or of a collection that others ask for.
-    fn add_signal(&mut self, me: usize, event: &Event<'_>) {
+    fn add_news(&mut self, me: ProcessIndex, event: &Event<'_>) {
         match *event {
             Event::OrderLost {
                 of: Id::Process(of),
@@ -439,7 +442,7 @@ impl<'r> Reader<'r> {
     }
 
     /// A record of where a step is, or of what an access is to.
-    fn add_site(&mut self, me: usize, event: &Event<'_>) {
+    fn add_site(&mut self, me: ProcessIndex, event: &Event<'_>) {
         match *event {
             Event::OrderSite { function, line } => self.all[me].site = Some((function, line)),
             Event::OrderAccess {
@@ -448,13 +451,13 @@ impl<'r> Reader<'r> {
                 name,
                 part,
                 text,
-            } => self.touch(me, how, (object, name), (part, text)),
+            } => self.add_access(me, how, (object, name), (part, text)),
             Event::OrderSignal {
                 what,
                 to: Id::Process(to),
-            } => self.signal(me, what, to),
+            } => self.add_sent_signal(me, what, to),
             Event::OrderTried { label, takes } => {
-                if let Ok(message) = self.sent(label) {
+                if let Ok(message) = self.message_of(label) {
                     self.all[me].tried.push((message, takes != 0));
                 }
             }
@@ -474,7 +477,7 @@ impl<'r> Reader<'r> {
     }
 
     /// It sends a signal other than a message; what a newer version knows is left out.
-    fn signal(&mut self, me: usize, what: u64, to: u64) {
+    fn add_sent_signal(&mut self, me: ProcessIndex, what: u64, to: u64) {
         let Some(kind) = SignalKind::from_word(what) else {
             return;
         };
@@ -501,7 +504,12 @@ impl<'r> Reader<'r> {
         Ok(Arc::clone(text))
     }
 
-    fn answer(&mut self, me: usize, function: NameId, difference: u64) -> Result<(), String> {
+    fn add_answer(
+        &mut self,
+        me: ProcessIndex,
+        function: NameId,
+        difference: u64,
+    ) -> Result<(), String> {
         let function = self.function(function)?;
         let known = &mut self.all[me];
         known.integer = known.integer.wrapping_add(difference);
@@ -510,7 +518,12 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    fn begin_term(&mut self, me: usize, of: Option<Arc<str>>, bytes: u64) -> Result<(), String> {
+    fn begin_term(
+        &mut self,
+        me: ProcessIndex,
+        of: Option<Arc<str>>,
+        bytes: u64,
+    ) -> Result<(), String> {
         let length = usize::try_from(bytes)
             .ok()
             .filter(|_| (1..=TERM_MAX).contains(&bytes))
@@ -524,7 +537,7 @@ impl<'r> Reader<'r> {
         before.map_or(Ok(()), |_| Err(incomplete()))
     }
 
-    fn more_of_term(&mut self, me: usize, words: [u64; 4]) -> Result<(), String> {
+    fn extend_term(&mut self, me: ProcessIndex, words: [u64; 4]) -> Result<(), String> {
         let known = &mut self.all[me];
         let mut partial = known.partial.take().ok_or_else(incomplete)?;
         partial
@@ -553,7 +566,7 @@ impl<'r> Reader<'r> {
         Ok(name::stable(self.names.atom(module)).to_owned())
     }
 
-    fn spawn(&mut self, me: usize, child: Id) -> Result<(), String> {
+    fn add_spawn(&mut self, me: ProcessIndex, child: Id) -> Result<(), String> {
         let Id::Process(child) = child else {
             return Err(incomplete());
         };
@@ -569,28 +582,34 @@ impl<'r> Reader<'r> {
     }
 
     /// It makes `count` accesses more; the number of the last one.
-    fn accesses(&mut self, me: usize, count: u64) -> Result<u64, String> {
+    fn count_accesses(&mut self, me: ProcessIndex, count: u64) -> Result<u64, String> {
         let known = &mut self.all[me];
         let number = known.accesses.checked_add(count);
         known.accesses = number.ok_or_else(incomplete)?;
         Ok(known.accesses)
     }
 
-    fn after(&mut self, me: usize, of: Id, number: u64, since: u64) -> Result<(), String> {
+    fn add_after(
+        &mut self,
+        me: ProcessIndex,
+        of: Id,
+        number: u64,
+        since: u64,
+    ) -> Result<(), String> {
         let Id::Process(of) = of else {
             return Err(incomplete());
         };
         let of = self.place(of);
-        let access = self.accesses(me, since)?;
+        let access = self.count_accesses(me, since)?;
         let other = Access { of, number };
         self.all[me].steps.push(Step::After { access, other });
         Ok(())
     }
 
     /// It is about to make an access; what a newer version knows is left out.
-    fn touch(
+    fn add_access(
         &mut self,
-        me: usize,
+        me: ProcessIndex,
         how: u64,
         (object, name): (u64, NameId),
         (part, text): (u64, &str),
@@ -622,7 +641,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The place of the process whose id has these low bits.
-    fn place_of_low(&mut self, low: u32) -> usize {
+    fn place_of_low(&mut self, low: u32) -> ProcessIndex {
         match self.low.get(&low) {
             Some(place) => *place,
             None => self.place(low.into()),
@@ -631,17 +650,21 @@ impl<'r> Reader<'r> {
 
     /// The trace, in which parents come before their children, the places in the code of its steps, and the ids of its
     /// processes.
-    pub(super) fn end(mut self) -> Result<(Trace, Sites, Vec<u64>), String> {
-        for place in 0..self.all.len() {
-            self.sent_until(place, self.all[place].heard_of)?;
+    pub(super) fn end(mut self) -> Result<(Trace, Sites, PerProcess<u64>), String> {
+        for place in self.all.indexes() {
+            self.add_sendings_until(place, self.all[place].heard_of)?;
+        }
+        let has_places = |known: &Known| StepIndex::new(known.steps.len()) < StepIndex::MAX;
+        if !self.all.iter().all(has_places) {
+            return Err(incomplete());
         }
         let order = self.parents_first()?;
         let new_places = self.new_places()?;
-        let place = |old: usize| new_places.get(old).copied();
+        let place = |old: ProcessIndex| new_places.get(old).copied();
         let mut sites = self.sites;
-        let mut all: Vec<Option<Known>> = self.all.into_iter().map(Some).collect();
+        let mut all: PerProcess<Option<Known>> = self.all.into_iter().map(Some).collect();
         let (names, ids) = (self.names, self.ids);
-        let processes = order.iter().enumerate().filter_map(|(new, &old)| {
+        let processes = order.entries().filter_map(|(new, &old)| {
             let known = all[old].take()?;
             for (step, (function, line)) in known.sites {
                 let at = step.at(new, place)?;
@@ -687,21 +710,20 @@ impl<'r> Reader<'r> {
         Ok((Trace { processes }, sites, ids))
     }
 
-    /// Where each process is in the trace.
-    fn new_places(&self) -> Result<Vec<usize>, String> {
-        let mut places = vec![0; self.all.len()];
-        for (new, old) in self.parents_first()?.into_iter().enumerate() {
-            places[old] = new;
+    /// The place of each process in the trace.
+    fn new_places(&self) -> Result<PerProcess<ProcessIndex>, String> {
+        let mut places = self.all.map(|_| ProcessIndex::default());
+        for (new, old) in self.parents_first()?.entries() {
+            places[*old] = new;
         }
         Ok(places)
     }
 
-    /// The places of all processes, those of parents before those of their children.
-    fn parents_first(&self) -> Result<Vec<usize>, String> {
+    /// For each process of the trace, its place here: those of parents come before those of their children.
+    fn parents_first(&self) -> Result<PerProcess<ProcessIndex>, String> {
         let all = &self.all;
-        let mut order: Vec<usize> = (0..all.len())
-            .filter(|at| all[*at].parent.is_none())
-            .collect();
+        let roots = all.indexes().filter(|at| all[*at].parent.is_none());
+        let mut order: Vec<ProcessIndex> = roots.collect();
         order.sort_by_key(|at| self.ids[*at]);
         let mut next = 0;
         while let Some(at) = order.get(next).copied() {
@@ -714,7 +736,7 @@ impl<'r> Reader<'r> {
         }
         // Otherwise there are parents that are their own children's.
         match order.len() == all.len() {
-            true => Ok(order),
+            true => Ok(order.into_iter().collect()),
             false => Err(incomplete()),
         }
     }

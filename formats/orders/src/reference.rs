@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use rustc_hash::FxHashMap;
 
-use super::{Origin, Process, Trace};
+use super::{Origin, PerProcess, Process, ProcessIndex, Trace};
 
 /// A process's reference: the number of its root's pid, and which child of each the next one is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,7 +40,7 @@ impl Reference {
 
 impl Trace {
     /// The reference of the process at this place.
-    pub(super) fn reference(&self, at: usize) -> Reference {
+    pub(super) fn reference(&self, at: ProcessIndex) -> Reference {
         let mut numbers = Vec::new();
         let mut process = &self.processes[at];
         let root = loop {
@@ -62,7 +62,7 @@ impl Trace {
 
     /// The reference of a process as text, such as `p0.4.7`.
     #[must_use]
-    pub fn name(&self, at: usize) -> String {
+    pub fn name(&self, at: ProcessIndex) -> String {
         self.reference(at).to_string()
     }
 }
@@ -124,13 +124,13 @@ const PATH_MAX: u32 = 1 << 17;
 /// The processes of a trace that is read, by their references.
 #[derive(Default)]
 pub(super) struct Places {
-    places: FxHashMap<Reference, usize>,
-    pub(super) processes: Vec<Process>,
+    places: FxHashMap<Reference, ProcessIndex>,
+    pub(super) processes: PerProcess<Process>,
 }
 
 impl Places {
     /// The place of a process; its parents get one, too, before it.
-    pub(super) fn place(&mut self, reference: &Reference) -> usize {
+    pub(super) fn place(&mut self, reference: &Reference) -> ProcessIndex {
         let mut missing = Vec::new();
         let mut next = Some(reference.clone());
         while let Some(reference) = next.take().filter(|r| !self.places.contains_key(r)) {
@@ -145,13 +145,13 @@ impl Places {
                     number,
                 },
             };
-            self.processes.push(Process {
+            let place = self.processes.push(Process {
                 origin,
                 pid: None,
                 known_as: None,
                 steps: Vec::new(),
             });
-            self.places.insert(reference, self.processes.len() - 1);
+            self.places.insert(reference, place);
         }
         self.places[reference]
     }
@@ -227,11 +227,15 @@ mod tests {
             ("0.5", 3, 4),
             ("2", 4, 5),
         ] {
-            assert_eq!(places.place(&text.parse().expect(text)), place, "{text}");
+            let found = places.place(&text.parse().expect(text));
+            assert_eq!(found.index(), place, "{text}");
             assert_eq!(places.processes.len(), origins, "{text}");
         }
         let origins = places.processes.iter().map(|process| process.origin);
-        let child = |of, number| Origin::Child { of, number };
+        let child = |of, number| Origin::Child {
+            of: ProcessIndex::new(of),
+            number,
+        };
         let expected = [
             Origin::Root(0),
             child(0, 4),

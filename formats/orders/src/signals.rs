@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, VecDeque};
 use beamline_formats::ring::SignalKind;
 use rustc_hash::FxHashMap;
 
-use super::{Message, Process, Site, Step, SystemMessage, Trace};
+use super::{
+    Message, Process, ProcessIndex, Site, Step, StepIndex, SystemMessage, SystemMessageAt, Trace,
+};
 
 /// A signal other than a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SentSignal {
     pub(super) kind: SignalKind,
     /// The receiver's place.
-    pub(super) to: usize,
+    pub(super) to: ProcessIndex,
     /// How many steps its sender had made itself by then.
     pub(super) steps: usize,
     /// The end of its sender has sent it.
@@ -26,7 +28,7 @@ pub(super) struct SentSignal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SignalAt {
     /// The sender's place.
-    pub of: usize,
+    pub of: ProcessIndex,
     pub(super) at: usize,
 }
 
@@ -34,24 +36,24 @@ pub struct SignalAt {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SentSignals {
     /// Of each process, in their order.
-    all: BTreeMap<usize, Vec<SentSignal>>,
+    all: BTreeMap<ProcessIndex, Vec<SentSignal>>,
     /// When each process began to trap exits, or ceased to: how many steps it had made itself by then.
-    traps: FxHashMap<usize, Vec<(usize, bool)>>,
+    traps: FxHashMap<ProcessIndex, Vec<(usize, bool)>>,
 }
 
 impl SentSignals {
     /// A process sends a signal.
-    pub(super) fn insert(&mut self, of: usize, signal: SentSignal) {
+    pub(super) fn insert(&mut self, of: ProcessIndex, signal: SentSignal) {
         self.all.entry(of).or_default().push(signal);
     }
 
     /// A process that has made `steps` steps itself begins to trap exits, or ceases to.
-    pub(super) fn insert_traps(&mut self, of: usize, steps: usize, traps: bool) {
+    pub(super) fn insert_traps(&mut self, of: ProcessIndex, steps: usize, traps: bool) {
         self.traps.entry(of).or_default().push((steps, traps));
     }
 
     /// Those of a process.
-    pub(super) fn of(&self, process: usize) -> &[SentSignal] {
+    pub(super) fn of(&self, process: ProcessIndex) -> &[SentSignal] {
         self.all.get(&process).map_or(&[], Vec::as_slice)
     }
 
@@ -69,12 +71,12 @@ impl SentSignals {
     }
 
     /// When a process began to trap exits, or ceased to, in its order.
-    pub(super) fn traps(&self, process: usize) -> &[(usize, bool)] {
+    pub(super) fn traps(&self, process: ProcessIndex) -> &[(usize, bool)] {
         self.traps.get(&process).map_or(&[], Vec::as_slice)
     }
 
     /// These signals, where processes have other places.
-    pub(super) fn moved(self, place: impl Fn(usize) -> Option<usize>) -> SentSignals {
+    pub(super) fn moved(self, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> SentSignals {
         let all = self.all.into_iter().filter_map(|(of, all)| {
             let all = all.into_iter().filter_map(|signal| {
                 let to = place(signal.to)?;
@@ -96,38 +98,47 @@ impl SentSignals {
 /// become a message, was lost or has ended the receiver is the n-th one that was sent.
 #[derive(Debug, Default)]
 pub(super) struct Arrived {
-    /// The messages that they are, by their receivers and numbers.
-    pub(super) messages: FxHashMap<(usize, u32), SignalAt>,
+    /// The messages that they are.
+    pub(super) messages: FxHashMap<SystemMessageAt, SignalAt>,
     /// The signals that have ended processes.
-    pub(super) ends: FxHashMap<usize, SignalAt>,
+    pub(super) ends: FxHashMap<ProcessIndex, SignalAt>,
     /// Those that have not come to their receivers, by these.
-    pub(super) left: FxHashMap<usize, Vec<SignalAt>>,
+    pub(super) left: FxHashMap<ProcessIndex, Vec<SignalAt>>,
+}
+
+/// Two processes, of which one sends signals to the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    to: ProcessIndex,
+    from: ProcessIndex,
 }
 
 impl Arrived {
     pub(super) fn of(trace: &Trace, sent: &SentSignals) -> Arrived {
-        let mut lines: BTreeMap<(usize, usize), VecDeque<SignalAt>> = BTreeMap::new();
+        let mut lines: BTreeMap<Line, VecDeque<SignalAt>> = BTreeMap::new();
         for (place, signal) in sent.exits() {
-            let line = lines.entry((signal.to, place.of)).or_default();
+            let (to, from) = (signal.to, place.of);
+            let line = lines.entry(Line { to, from }).or_default();
             line.push_back(place);
         }
         let mut arrived = Arrived::default();
-        for (at, process) in trace.processes.iter().enumerate() {
+        for (to, process) in trace.processes.entries() {
             for step in &process.steps {
-                let line = step.comes_from().and_then(|of| lines.get_mut(&(at, of)));
+                let from = step.signal_sender();
+                let line = from.and_then(|from| lines.get_mut(&Line { to, from }));
                 let Some(signal) = line.and_then(VecDeque::pop_front) else {
                     continue;
                 };
                 match step {
                     Step::Deliver(Message::SystemMessage(told)) => {
-                        arrived.messages.insert((at, told.number), signal);
+                        arrived.messages.insert(told.at(to), signal);
                     }
-                    Step::Spent(_) => drop(arrived.ends.insert(at, signal)),
+                    Step::Spent(_) => drop(arrived.ends.insert(to, signal)),
                     _ => {}
                 }
             }
         }
-        for ((to, _), line) in lines {
+        for (Line { to, .. }, line) in lines {
             arrived.left.entry(to).or_default().extend(line);
         }
         arrived
@@ -136,7 +147,7 @@ impl Arrived {
 
 impl Step {
     /// The process whose exit signal comes with this step.
-    fn comes_from(&self) -> Option<usize> {
+    fn signal_sender(&self) -> Option<ProcessIndex> {
         match self {
             Step::Deliver(Message::SystemMessage(SystemMessage {
                 of,
@@ -151,35 +162,34 @@ impl Step {
     }
 }
 
-/// Where among the steps of a process those are that it has made itself, and how many steps it has.
+/// Where among the steps of a process those are that it has made itself, and where its steps end.
 #[derive(Debug)]
 pub(super) struct OwnSteps {
-    places: Vec<usize>,
-    length: usize,
+    places: Vec<StepIndex>,
+    end: StepIndex,
 }
 
 impl OwnSteps {
     pub(super) fn of_process(process: &Process) -> OwnSteps {
-        let steps = &process.steps;
-        let own = (0..).zip(steps).filter(|(_, step)| step.is_own());
+        let own = process.numbered().filter(|(_, step)| step.is_own());
         OwnSteps {
             places: own.map(|(at, _)| at).collect(),
-            length: steps.len(),
+            end: process.end(),
         }
     }
 
     /// The first place where something can stand that it did when it had made `own` steps: right behind the last of
     /// these.
-    pub(super) fn first_behind(&self, own: usize) -> usize {
+    pub(super) fn first_behind(&self, own: usize) -> StepIndex {
         let before = own.checked_sub(1);
-        before.map_or(0, |before| {
-            self.places.get(before).map_or(self.length, |at| at + 1)
+        before.map_or(StepIndex::FIRST, |before| {
+            self.places.get(before).map_or(self.end, |at| at.next())
         })
     }
 
     /// The last such place: right before the next one.
-    pub(super) fn last_behind(&self, own: usize) -> usize {
-        self.places.get(own).copied().unwrap_or(self.length)
+    pub(super) fn last_behind(&self, own: usize) -> StepIndex {
+        self.places.get(own).copied().unwrap_or(self.end)
     }
 }
 
@@ -188,18 +198,24 @@ mod tests {
     use super::*;
     use crate::tests::parsed;
 
+    /// The places of `p0` and `p0.1`.
+    fn both() -> [ProcessIndex; 2] {
+        [0, 1].map(ProcessIndex::new)
+    }
+
     /// Signals of `p0` to `p0.1`.
     fn sent(kinds: &[SignalKind]) -> SentSignals {
+        let [from, to] = both();
         let mut sent = SentSignals::default();
         for kind in kinds {
             let signal = SentSignal {
                 kind: *kind,
-                to: 1,
+                to,
                 steps: 1,
                 is_of_end: false,
                 site: None,
             };
-            sent.insert(0, signal);
+            sent.insert(from, signal);
         }
         sent
     }
@@ -208,6 +224,7 @@ mod tests {
     fn exit_signals_come_in_the_order_in_which_they_were_sent() {
         use SignalKind::{Exit, Kill, Monitor, Normal};
         let sent = sent(&[Monitor, Exit, Normal, Kill]);
+        let [of, to] = both();
         for (steps, message, end, left) in [
             (
                 "deliver(t0.1:7, p0, exit), lost(p0), spent(1, 2, signal, p0), exit",
@@ -228,12 +245,12 @@ mod tests {
         ] {
             let trace = parsed(&format!("{{p0, [spawn(p0.1)]}}\n{{p0.1, [{steps}]}}"));
             let arrived = Arrived::of(&trace, &sent);
-            let signal = |at| SignalAt { of: 0, at };
-            let messages = message.map(|(number, at)| ((1, number), signal(at)));
+            let signal = |at| SignalAt { of, at };
+            let messages = message.map(|(number, at)| (SystemMessageAt { to, number }, signal(at)));
             assert_eq!(arrived.messages, messages.into_iter().collect(), "{steps}");
-            let ends = end.map(|at| (1, signal(at)));
+            let ends = end.map(|at| (to, signal(at)));
             assert_eq!(arrived.ends, ends.into_iter().collect(), "{steps}");
-            let behind = arrived.left.get(&1).into_iter().flatten();
+            let behind = arrived.left.get(&to).into_iter().flatten();
             let behind: Vec<usize> = behind.map(|signal| signal.at).collect();
             assert_eq!(behind, left, "{steps}");
         }
@@ -243,7 +260,7 @@ mod tests {
     fn what_a_process_did_between_two_own_steps_has_a_first_and_a_last_place() {
         let steps = "spawn(p0.1), deliver(t0:1), receive(t0:1), timeout, spent(1, 2), exit";
         let trace = parsed(&format!("{{p0, [{steps}]}}\n{{p0.1, []}}"));
-        let own = OwnSteps::of_process(&trace.processes[0]);
+        let own = OwnSteps::of_process(&trace.processes[both()[0]]);
         for (count, first, last) in [
             (0, 0, 0),
             (1, 1, 2),
@@ -253,25 +270,30 @@ mod tests {
             (5, 6, 6),
         ] {
             let places = (own.first_behind(count), own.last_behind(count));
-            assert_eq!(places, (first, last), "{count}");
+            let expected = (StepIndex::new(first), StepIndex::new(last));
+            assert_eq!(places, expected, "{count}");
         }
     }
 
     #[test]
     fn signals_have_the_new_places_of_processes() {
+        let [first, second] = both();
         let mut sent = sent(&[SignalKind::Link, SignalKind::Kill]);
-        sent.insert_traps(1, 3, true);
-        let swapped = sent.clone().moved(|place| Some(1 - place));
+        sent.insert_traps(second, 3, true);
+        let swapped = sent
+            .clone()
+            .moved(|place| Some(if place == first { second } else { first }));
         let kinds =
             |signals: &[SentSignal]| signals.iter().map(|signal| signal.kind).collect::<Vec<_>>();
-        assert_eq!(kinds(swapped.of(1)), [SignalKind::Link, SignalKind::Kill]);
-        assert!(swapped.of(1).iter().all(|signal| signal.to == 0));
+        let all = swapped.of(second);
+        assert_eq!(kinds(all), [SignalKind::Link, SignalKind::Kill]);
+        assert!(all.iter().all(|signal| signal.to == first));
         assert_eq!(
-            (swapped.of(0), swapped.traps(0)),
+            (swapped.of(first), swapped.traps(first)),
             (&[][..], &[(3, true)][..])
         );
-        let without_receiver = sent.moved(|place| (place == 0).then_some(0));
-        assert_eq!(without_receiver.of(0), []);
-        assert_eq!(without_receiver.traps(1), []);
+        let without_receiver = sent.moved(|place| (place == first).then_some(first));
+        assert_eq!(without_receiver.of(first), []);
+        assert_eq!(without_receiver.traps(second), []);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use rustc_hash::FxHashMap;
 
 use super::signals::SentSignals;
-use super::{Accesses, Message, Messages, Pair, Race, Trace};
+use super::{Accesses, Message, Messages, Pair, PerProcess, ProcessIndex, Race, Trace};
 
 /// A place in the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,16 +31,16 @@ impl fmt::Display for Site {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum At {
     /// The process's sending of this number.
-    Send(usize, u32),
+    Send(ProcessIndex, u32),
     /// The process takes this message.
-    Receive(usize, Message),
+    Receive(ProcessIndex, Message),
     /// The process's time-out of this number, from 1.
-    Timeout(usize, u32),
+    Timeout(ProcessIndex, u32),
 }
 
 impl At {
     /// The receive of a race.
-    fn of_receive(process: usize, messages: &Messages) -> At {
+    fn of_receive(process: ProcessIndex, messages: &Messages) -> At {
         match messages.taken {
             Some(message) => At::Receive(process, message),
             None => At::Timeout(process, messages.timeout),
@@ -48,7 +48,7 @@ impl At {
     }
 
     /// This step, where processes have other places.
-    fn moved(self, place: impl Fn(usize) -> Option<usize>) -> Option<At> {
+    fn moved(self, place: impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Option<At> {
         Some(match self {
             At::Send(process, number) => At::Send(place(process)?, number),
             At::Receive(process, message) => At::Receive(place(process)?, message.moved(place)?),
@@ -80,7 +80,7 @@ impl Sites {
     }
 
     /// Whether the receive of a race has a clause for the message that could have come first; `None` where it has not tried.
-    pub(super) fn has_clause(&self, process: usize, both: &Messages) -> Option<bool> {
+    pub(super) fn has_clause(&self, process: ProcessIndex, both: &Messages) -> Option<bool> {
         let at = At::of_receive(process, both);
         self.clauses.get(&(at, both.other.without_what())).copied()
     }
@@ -106,7 +106,7 @@ impl Sites {
     }
 
     /// Where the receive of a race is.
-    fn of_receive(&self, process: usize, messages: &Messages) -> Option<&Site> {
+    fn of_receive(&self, process: ProcessIndex, messages: &Messages) -> Option<&Site> {
         self.get(At::of_receive(process, messages))
     }
 
@@ -142,16 +142,13 @@ impl Sites {
     #[must_use]
     pub fn of_other(self, from: &Trace, to: &Trace) -> Sites {
         let all = |trace: &Trace| {
-            (0..trace.processes.len())
-                .map(|at| (trace.reference(at), at))
-                .collect::<Vec<_>>()
+            let all = trace.processes.indexes();
+            all.map(|at| (trace.reference(at), at))
+                .collect::<PerProcess<_>>()
         };
-        let to: FxHashMap<_, usize> = all(to).into_iter().collect();
-        let places: Vec<Option<usize>> = all(from)
-            .iter()
-            .map(|(name, _)| to.get(name).copied())
-            .collect();
-        let place = |at: usize| places[at];
+        let to: FxHashMap<_, ProcessIndex> = all(to).into_iter().collect();
+        let places = all(from).map(|(name, _)| to.get(name).copied());
+        let place = |at: ProcessIndex| places[at];
         let steps = self.steps.into_iter();
         let steps = steps.filter_map(|(at, site)| Some((at.moved(place)?, site)));
         let clauses = self

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use part::{Part, Shape};
 
 use super::reference::Places;
-use super::{Access, Heard, Message, Signal, Spent, Trace, Value};
+use super::{Access, Heard, Message, ProcessIndex, Signal, Spent, Trace, Value};
 
 /// What sort of step it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ macro_rules! steps {
             }
 
             /// This step, where processes have other places; `None` where one that it needs has none.
-            pub(super) fn moved(self, place: &impl Fn(usize) -> Option<usize>) -> Option<Step> {
+            pub(super) fn moved(self, place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>) -> Option<Step> {
                 Some(match self {
                     $(Step::$step $(($($at),*))? $({ $($field),* })? => Step::$step
                         $(($(part::$part::moved($at, place)?),*))?
@@ -95,7 +95,7 @@ macro_rules! steps {
 
 steps! {
     /// It made the process at this place.
-    "spawn" = Own, Spawn(child: usize as Process);
+    "spawn" = Own, Spawn(child: ProcessIndex as Process);
     /// It sent a message: its sending of this number, from 1.
     "send" = Own, Send(number: u32 as Sending);
     /// A message got into its queue.
@@ -137,9 +137,9 @@ steps! {
     /// It has made this number of accesses.
     "accesses" = Access, Accesses(number: u64 as OwnAccess);
     /// An exit signal of the process at this place came to it, with the reason `normal`, and it did not trap exits.
-    "lost" = Comes, Lost(of: usize as Process);
+    "lost" = Comes, Lost(of: ProcessIndex as Process);
     /// It heard of its link to the process at this place.
-    "hears" = Comes, Heard(what: Heard as LinkNews, of: usize as Process);
+    "hears" = Comes, Heard(what: Heard as LinkNews, of: ProcessIndex as Process);
     /// It was collected, as another process had asked for it.
     "collect" = Comes, Collect {
         /// The reductions it had made.
@@ -169,7 +169,7 @@ impl Step {
 /// Writes a step of the process at `me`.
 struct Writer<'t> {
     trace: &'t Trace,
-    me: usize,
+    me: ProcessIndex,
     out: String,
     has_words: bool,
 }
@@ -186,7 +186,7 @@ impl Writer<'_> {
 impl Trace {
     /// A step of the process at this place, such as `receive(l0.4:2)`.
     #[must_use]
-    pub fn step(&self, at: usize, step: &Step) -> String {
+    pub fn step(&self, at: ProcessIndex, step: &Step) -> String {
         let mut to = Writer {
             trace: self,
             me: at,
@@ -204,7 +204,7 @@ impl Trace {
 /// The words in the parentheses of a step of the process at `me`. Processes that they name get places.
 struct Reader<'w> {
     places: &'w mut Places,
-    me: usize,
+    me: ProcessIndex,
     words: std::slice::Iter<'w, String>,
 }
 
@@ -240,7 +240,12 @@ impl Row {
 
     /// The step of the process at `me` with these words in its parentheses, as many as it may have; `None` where these
     /// do not fit it.
-    pub(super) fn read(&self, places: &mut Places, me: usize, words: &[String]) -> Option<Step> {
+    pub(super) fn read(
+        &self,
+        places: &mut Places,
+        me: ProcessIndex,
+        words: &[String],
+    ) -> Option<Step> {
         let mut from = Reader {
             places,
             me,

@@ -7,7 +7,7 @@ use beamline_formats::ring::Recording;
 use serde::{Deserialize, Serialize};
 
 use super::reference::Reference;
-use super::{Access, Message, Step, Trace};
+use super::{Access, Message, ProcessIndex, Step, StepAt, Trace};
 
 /// Where a replay stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,45 +15,40 @@ pub enum Stop {
     /// Before a process sends a message.
     Send {
         /// The sender's place.
-        from: usize,
+        from: ProcessIndex,
         /// Which of its sendings, from 1.
         number: u32,
     },
     /// When a message is in the queue that no process has sent.
     SystemMessage {
         /// The receiver's place.
-        to: usize,
+        to: ProcessIndex,
         /// Which of those messages, from 1.
         number: u32,
     },
     /// Before a process accesses what processes share.
     Access {
         /// The process's place.
-        of: usize,
+        of: ProcessIndex,
         /// Which of its accesses, from 1.
         number: u64,
     },
     /// When the process at this place has been made, and has done nothing.
-    Begin(usize),
+    Begin(ProcessIndex),
     /// When a process has made all its steps before this one.
-    Step {
-        /// The process's place.
-        process: usize,
-        /// The step's place among its steps.
-        step: usize,
-    },
+    Step(StepAt),
 }
 
 impl Stop {
     /// The place of the process that comes there.
     #[must_use]
-    pub fn process(&self) -> usize {
+    pub fn process(&self) -> ProcessIndex {
         match *self {
             Stop::Send { from: process, .. }
             | Stop::SystemMessage { to: process, .. }
             | Stop::Access { of: process, .. }
             | Stop::Begin(process)
-            | Stop::Step { process, .. } => process,
+            | Stop::Step(StepAt { process, .. }) => process,
         }
     }
 }
@@ -73,7 +68,7 @@ impl Trace {
             },
         };
         let process: Reference = process.parse().map_err(|()| no_reference(text))?;
-        let mut places = 0..self.processes.len();
+        let mut places = self.processes.indexes();
         let place = places.find(|at| self.reference(*at) == process);
         let place = place.ok_or_else(|| format!("there is no process {process}"))?;
         let small = number.and_then(|number| u32::try_from(number).ok());
@@ -106,13 +101,13 @@ impl Trace {
         }
     }
 
-    fn count(&self, place: usize, is_one: impl Fn(&Step) -> bool) -> u64 {
+    fn count(&self, place: ProcessIndex, is_one: impl Fn(&Step) -> bool) -> u64 {
         let steps = self.processes[place].steps.iter();
         steps.filter(|step| is_one(step)).count() as u64
     }
 
     /// How many accesses a process makes, as far as its steps tell.
-    fn accesses_of(&self, place: usize) -> u64 {
+    fn accesses_of(&self, place: ProcessIndex) -> u64 {
         let steps = self.processes[place].steps.iter();
         let numbers = steps.filter_map(|step| match step {
             Step::After { access, .. } => Some(*access),
@@ -138,7 +133,7 @@ impl Trace {
                 format!("is about to make {access}")
             }
             Stop::Begin(_) => "is about to begin".into(),
-            Stop::Step { process, step } => match self.processes[process].steps.get(step) {
+            Stop::Step(StepAt { process, step }) => match self.processes[process].step(step) {
                 Some(next) => format!("is about to {}", self.step(process, next)),
                 None => "has made its recorded steps".into(),
             },

@@ -39,6 +39,11 @@ pub(super) fn parsed(text: &str) -> Trace {
     text.parse().expect("a trace")
 }
 
+/// The process at this place.
+pub(super) fn p(at: usize) -> ProcessIndex {
+    ProcessIndex::new(at)
+}
+
 #[test]
 fn the_traces_of_the_text_are_read_and_written() {
     for text in [TRACE, LOG, PREFIX] {
@@ -53,9 +58,9 @@ fn the_traces_of_the_text_are_read_and_written() {
 fn a_log_has_its_deliveries_right_before_its_receives() {
     let delivered = parsed(PREFIX).with_deliveries();
     let steps = "{p0.1, [deliver(l0.2:1), receive(l0.2:1)]}";
-    assert_eq!(delivered.line(1), steps);
+    assert_eq!(delivered.line(p(1)), steps);
     let trace = parsed(TRACE);
-    assert_eq!(trace.clone().with_deliveries().line(1), trace.line(1));
+    assert_eq!(trace.clone().with_deliveries().line(p(1)), trace.line(p(1)));
 }
 
 #[test]
@@ -63,7 +68,7 @@ fn what_is_received_out_of_order_is_delivered_in_order() {
     let log = "{p0, [receive(t0:2, p0.1), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}\n{p0.1, []}";
     let delivered = "{p0, [deliver(t0:1, p0.1), deliver(t0:2, p0.1), receive(t0:2, p0.1), deliver(l0.1:1), \
 deliver(l0.1:2), receive(l0.1:2), receive(l0.1:1), receive(t0:1, p0.1)]}";
-    assert_eq!(parsed(log).with_deliveries().line(0), delivered);
+    assert_eq!(parsed(log).with_deliveries().line(p(0)), delivered);
 }
 
 #[test]
@@ -79,15 +84,15 @@ answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), 
     let trace = parsed(text);
     assert_eq!(trace.to_string(), text);
     assert_eq!(trace.check(), Ok(()));
-    assert_eq!(trace.processes[0].known_as.as_deref(), Some("init"));
-    let pids = [0, 1].map(|at: usize| trace.processes[at].pid);
+    assert_eq!(trace.processes[p(0)].known_as.as_deref(), Some("init"));
+    let pids = [0, 1].map(|at| trace.processes[p(at)].pid);
     assert_eq!(pids, [Some(0), Some(7 << 28 | 9)]);
-    assert_eq!(trace.processes[1].known_as, None);
+    assert_eq!(trace.processes[p(1)].known_as, None);
     assert_eq!(
         (trace.select("init"), trace.select("p0.1")),
-        (vec![0], vec![1])
+        (vec![p(0)], vec![p(1)])
     );
-    assert_eq!(trace.select("p1"), Vec::<usize>::new());
+    assert_eq!(trace.select("p1"), []);
     let loose = "% a comment\n { p0 , [ spawn( p0.1 ) , % one\n timeout ] }\n\n{p0.1, []}";
     assert_eq!(
         parsed(loose).to_string(),
@@ -99,8 +104,8 @@ answer('Elixir.A:b/1', #00ff), content(t0:4, {#Port<0.5>, {data, <<\"hi\">>}}), 
 fn long_chains_of_spawns_have_short_names() {
     let mut trace = parsed("{p0, [spawn(p0.1)]}");
     for at in 1..100 {
-        trace.processes[at].steps.push(Step::Spawn(at + 1));
-        let (of, number) = (at, 1);
+        trace.processes[p(at)].steps.push(Step::Spawn(p(at + 1)));
+        let (of, number) = (p(at), 1);
         trace.processes.push(Process {
             origin: Origin::Child { of, number },
             pid: (at % 2 == 0).then_some(1 << 28 | at as u64),
@@ -108,8 +113,8 @@ fn long_chains_of_spawns_have_short_names() {
             steps: Vec::new(),
         });
     }
-    assert_eq!(trace.name(7), "p0.1.1.1.1.1.1.1");
-    assert_eq!(trace.name(100), "p0.1^100");
+    assert_eq!(trace.name(p(7)), "p0.1.1.1.1.1.1.1");
+    assert_eq!(trace.name(p(100)), "p0.1^100");
     assert_eq!(parsed(&trace.to_string()), trace);
     assert_eq!(trace.check(), Ok(()));
 }
@@ -277,22 +282,22 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
         let (mut sent, mut told) = ([0; 2], [0; 2]);
         let mut queues = [Vec::new(), Vec::new()];
         for (me, choice) in choices {
-            let steps = &mut trace.processes[me].steps;
+            let steps = &mut trace.processes[p(me)].steps;
             match choice {
                 0 => {
                     sent[me] += 1;
-                    let (from, number) = (me, sent[me]);
+                    let (from, number) = (p(me), sent[me]);
                     steps.push(Step::Send(number));
                     let message = Message::Sent { from, number };
                     let to = (me + sent[me] as usize) % 2;
-                    trace.processes[to].steps.push(Step::Deliver(message));
+                    trace.processes[p(to)].steps.push(Step::Deliver(message));
                     queues[to].push(message);
                 }
                 1 => {
                     told[me] += 1;
                     let message = Message::SystemMessage(SystemMessage {
                         number: told[me],
-                        of: Some(1 - me),
+                        of: Some(p(1 - me)),
                         gone: told[me] % 2 == 0,
                         exit: told[me] % 3 == 0,
                         set: Set::monitor(told[me]).filter(|_| told[me] % 3 == 1),
@@ -317,7 +322,7 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
                 7 => {
                     told[me] += 1;
                     let message = Message::SystemMessage(SystemMessage {
-                        set: Set::timer(1 - me, told[me]),
+                        set: Set::timer(p(1 - me), told[me]),
                         ..SystemMessage::of_nobody(told[me])
                     });
                     steps.push(Step::Deliver(message));
@@ -335,8 +340,9 @@ proptest! {
     #[test]
     fn a_trace_is_read_as_it_is_written(mut trace in traces()) {
         for (me, process) in trace.processes.iter_mut().enumerate() {
-            process.steps.push(Step::Lost(1 - me));
-            process.steps.extend(Heard::ALL.map(|(heard, _)| Step::Heard(heard, 1 - me)));
+            let other = p(1 - me);
+            process.steps.push(Step::Lost(other));
+            process.steps.extend(Heard::ALL.map(|(heard, _)| Step::Heard(heard, other)));
             process.steps.push(Step::Collect {
                 reductions: 6,
                 major: me == 0,
@@ -345,13 +351,13 @@ proptest! {
                 reductions: 7,
                 words: 8,
                 by_signal: true,
-                of: Some(1 - me),
+                of: Some(other),
                 gone: me == 0,
             }));
         }
         prop_assert_eq!(trace.check(), Ok(()));
         prop_assert_eq!(&parsed(&trace.to_string()), &trace);
-        let places: Vec<usize> = (0..trace.processes.len()).collect();
+        let places: Vec<_> = trace.processes.indexes().collect();
         prop_assert_eq!(&Trace::from_json(&trace.to_json(&places)).expect("JSON"), &trace);
     }
 }
@@ -402,10 +408,10 @@ fn a_replay_stops_at_a_reference() {
         assert_eq!(trace.stop_at(text), Ok(stop), "{text}");
         assert_eq!(trace.stopped(stop), says);
     }
-    let behind = Stop::Step {
+    let behind = Stop::Step(StepAt {
         process: place("p0.2"),
-        step: 1,
-    };
+        step: StepIndex::new(1),
+    });
     assert_eq!(trace.stopped(behind), "is about to deliver(l0.1:1)");
 }
 

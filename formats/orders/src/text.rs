@@ -4,18 +4,19 @@ use std::fmt::{self, Write as _};
 
 use beamline_formats::ring::Id;
 
-use super::{Access, Message, Trace};
+use super::{Access, Message, ProcessIndex, Trace};
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (0..self.processes.len()).try_for_each(|at| writeln!(f, "{}", self.line(at)))
+        let mut all = self.processes.indexes();
+        all.try_for_each(|at| writeln!(f, "{}", self.line(at)))
     }
 }
 
 impl Trace {
     /// The line of the process at this place, without its end.
     #[must_use]
-    pub fn line(&self, at: usize) -> String {
+    pub fn line(&self, at: ProcessIndex) -> String {
         let process = &self.processes[at];
         let mut out = format!("{{{}, [", self.reference(at));
         for (i, step) in process.steps.iter().enumerate() {
@@ -36,7 +37,7 @@ impl Trace {
 
     /// A message that the process at this place sends or receives, such as `l0.4:2`.
     #[must_use]
-    pub fn message(&self, at: usize, message: &Message) -> String {
+    pub fn message(&self, at: ProcessIndex, message: &Message) -> String {
         let (letter, process, number) = match *message {
             Message::Sent { from, number } => ('l', from, number),
             Message::SystemMessage(told) => ('t', at, told.number),
@@ -51,7 +52,7 @@ impl Trace {
     }
 
     /// What the process has given a number to, such as `m0.4:17` for the letter `m`.
-    pub(super) fn numbered(&self, letter: char, process: usize, number: u64) -> String {
+    pub(super) fn numbered(&self, letter: char, process: ProcessIndex, number: u64) -> String {
         let mut out = String::new();
         let _ = self.reference(process).write(&mut out, letter);
         let _ = write!(out, ":{number}");

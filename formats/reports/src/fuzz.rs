@@ -151,7 +151,7 @@ pub fn trace(bytes: &[u8]) {
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     let _ = trace.log().with_deliveries();
-    let places: Vec<usize> = (0..trace.processes.len()).collect();
+    let places: Vec<_> = trace.processes.indexes().collect();
     let json = trace.to_json(&places);
     assert_eq!(Trace::from_json(&json).as_ref(), Ok(&trace));
 }

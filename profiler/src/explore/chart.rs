@@ -12,7 +12,9 @@ use beamline_formats::ring::{
     Anchor, Clock, Description, Error, Event, Group, Id, Label, Name, NameId, Recording, Ring,
     RingOptions, Segment, Settings, WhenFull, least_bytes,
 };
-use beamline_orders::{Answer, Message, Origin, Run, Step, SystemMessage, Trace};
+use beamline_orders::{
+    Answer, Message, Origin, PerProcess, ProcessIndex, Run, Step, SystemMessage, Trace,
+};
 use beamline_reports::html::{Notice, Page};
 
 use super::search::is_left_out;
@@ -148,7 +150,7 @@ struct Chart<'r> {
     run: &'r Run,
     trace: &'r Trace,
     /// Of each process, when its steps were made.
-    times: Vec<Vec<u64>>,
+    times: PerProcess<Vec<u64>>,
     causes: Causes,
 }
 
@@ -156,10 +158,10 @@ struct Chart<'r> {
 #[derive(Default)]
 struct Causes {
     sent: HashMap<Message, u64>,
-    begun: HashMap<usize, u64>,
-    ended: HashMap<usize, u64>,
+    begun: HashMap<ProcessIndex, u64>,
+    ended: HashMap<ProcessIndex, u64>,
     /// Of each process, when it had made a number of accesses: that number, and the time.
-    made: HashMap<usize, Vec<(u64, u64)>>,
+    made: HashMap<ProcessIndex, Vec<(u64, u64)>>,
 }
 
 impl<'r> Chart<'r> {
@@ -168,15 +170,15 @@ impl<'r> Chart<'r> {
         let mut chart = Chart {
             run,
             trace,
-            times: vec![Vec::new(); trace.processes.len()],
+            times: trace.processes.map(|_| Vec::new()),
             causes: Causes::default(),
         };
-        for (at, process) in trace.processes.iter().enumerate() {
+        for (at, process) in trace.processes.entries() {
             if matches!(process.origin, Origin::Root(_)) {
                 chart.causes.begun.insert(at, 0);
             }
         }
-        let all = 0..trace.processes.len();
+        let all = trace.processes.indexes();
         loop {
             let count_progress = all
                 .clone()
@@ -196,12 +198,12 @@ impl<'r> Chart<'r> {
         }
     }
 
-    fn next(&self, at: usize) -> Option<&'r Step> {
+    fn next(&self, at: ProcessIndex) -> Option<&'r Step> {
         self.trace.processes[at].steps.get(self.times[at].len())
     }
 
     /// What the next step of a process waits for; the least of it is likeliest to have no step.
-    fn lacks(&self, at: usize) -> u8 {
+    fn lacks(&self, at: ProcessIndex) -> u8 {
         match self.next(at) {
             _ if !self.causes.begun.contains_key(&at) => 2,
             Some(Step::After { .. }) => 0,
@@ -210,7 +212,7 @@ impl<'r> Chart<'r> {
     }
 
     /// Makes the steps of a process until one is led to by a step that was not made; whether any was.
-    fn follow(&mut self, at: usize) -> bool {
+    fn follow(&mut self, at: ProcessIndex) -> bool {
         let before = self.times[at].len();
         while let Some(step) = self.next(at) {
             match self.cause(at, step) {
@@ -222,9 +224,9 @@ impl<'r> Chart<'r> {
     }
 
     /// When that happened which leads to a step from elsewhere; `None` where it has not yet.
-    fn cause(&self, at: usize, step: &Step) -> Option<u64> {
+    fn cause(&self, at: ProcessIndex, step: &Step) -> Option<u64> {
         let causes = &self.causes;
-        let has_ended = |of: &usize| self.trace.processes[*of].has_ended();
+        let has_ended = |of: &ProcessIndex| self.trace.processes[*of].has_ended();
         match step {
             _ if self.times[at].is_empty() && !causes.begun.contains_key(&at) => None,
             Step::Deliver(message @ Message::Sent { .. }) => causes.sent.get(message).copied(),
@@ -243,7 +245,7 @@ impl<'r> Chart<'r> {
     }
 
     /// The next step of a process is made behind its cause.
-    fn make(&mut self, at: usize, cause: u64) {
+    fn make(&mut self, at: ProcessIndex, cause: u64) {
         let Some(step) = self.next(at) else { return };
         let begun = self.causes.begun.get(&at).copied().unwrap_or(0);
         let now = self.times[at].last().copied().unwrap_or(begun);
@@ -262,12 +264,12 @@ impl<'r> Chart<'r> {
         }
     }
 
-    fn id(&self, at: usize) -> Id {
+    fn id(&self, at: ProcessIndex) -> Id {
         self.run.ids.get(at).map_or(Id::None, |id| Id::Process(*id))
     }
 
     /// Whether it is the emulator's own, whose messages to others of these are left out.
-    fn is_left_out(&self, at: usize) -> bool {
+    fn is_left_out(&self, at: ProcessIndex) -> bool {
         let process = &self.trace.processes[at];
         matches!(process.origin, Origin::Root(_))
             && process.known_as.as_deref().is_some_and(is_left_out)
@@ -275,7 +277,7 @@ impl<'r> Chart<'r> {
 
     fn events(&self) -> Vec<Timed<'r>> {
         let mut events = Vec::new();
-        for (at, process) in self.trace.processes.iter().enumerate() {
+        for (at, process) in self.trace.processes.entries() {
             let mut order = Order::default();
             for (step, time) in process.steps.iter().zip(&self.times[at]) {
                 let ns = time * STEP_NS;
@@ -290,7 +292,7 @@ impl<'r> Chart<'r> {
         events
     }
 
-    fn add(&self, at: usize, step: &Step, ns: u64, events: &mut Vec<Timed<'r>>) {
+    fn add(&self, at: ProcessIndex, step: &Step, ns: u64, events: &mut Vec<Timed<'r>>) {
         let who = self.id(at);
         let mut add = |ns, who, event| events.push(Timed { ns, who, event });
         match step {
@@ -354,7 +356,7 @@ impl<'r> Chart<'r> {
 
     /// Processes are called as in the text of the finding.
     fn name_processes(&self, ring: &Ring) {
-        for (at, process) in self.trace.processes.iter().enumerate() {
+        for (at, process) in self.trace.processes.entries() {
             let id = self.id(at);
             let parent = match process.origin {
                 Origin::Child { of, .. } => self.id(of),

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use beamline_formats::name::thousands;
 use beamline_orders::{
-    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, Ran, Run, Trace, Waiting,
+    Answer, End, Explorer, Job, LEFT_OUT, Lots, Next, Origin, PROGRAMS, ProcessIndex, Ran, Run,
+    Trace, Waiting,
 };
 use beamline_settings::chance;
 
@@ -471,7 +472,7 @@ pub(super) fn is_left_out(known_as: &str) -> bool {
 /// What is wrong with a run.
 fn findings(run: &Run, answer: &Answer, criteria: &Criteria, first: Option<&str>) -> Vec<Finding> {
     let mut all = Vec::new();
-    let mut add = |kind, process: usize, reason: &str| {
+    let mut add = |kind, process: ProcessIndex, reason: &str| {
         all.push(Finding {
             kind,
             process: run.trace.name(process),
@@ -535,7 +536,7 @@ fn who_waits<'a>(run: &'a Run, criteria: &Criteria) -> Option<&'a Waiting> {
 }
 
 /// Whether a process comes of the program, and not of the emulator's own.
-fn is_of_program(run: &Run, process: usize) -> bool {
+fn is_of_program(run: &Run, process: ProcessIndex) -> bool {
     let processes = &run.trace.processes;
     let mut at = process;
     while let Origin::Child { of, .. } = processes[at].origin {

@@ -4,17 +4,17 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::Signal;
+use super::super::{ProcessIndex, Signal};
 use super::reads_from::Predecessors;
 
 /// What a receive or an access did, or what ended a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Did {
     /// The receive took the message with this number among those that the process at this place has sent.
-    Took(usize, u32),
+    Took(ProcessIndex, u32),
     /// The receive took a message about a process (or about none) that had ended, or was gone already (`true`): which
     /// of the messages that say so of that process.
-    Heard(Option<usize>, bool, u32),
+    Heard(Option<ProcessIndex>, bool, u32),
     /// The receive timed out.
     TimedOut,
     /// The access came after these accesses of other processes.
@@ -26,7 +26,7 @@ pub(super) enum Did {
 }
 
 /// The place of a choice: a process, and which of its receives, time-outs, accesses and ends by signals, from 0.
-pub(super) type Slot = (usize, u32);
+pub(super) type Slot = (ProcessIndex, u32);
 
 /// A choice, as a number.
 pub(super) type Choice = u32;
@@ -36,7 +36,7 @@ pub(super) type Choice = u32;
 pub(super) struct Beginning {
     pub(super) choices: Vec<Choice>,
     /// The least number of steps that others may see behind which a signal ends each process, if one does.
-    pub(super) reach: Vec<(usize, u32)>,
+    pub(super) reach: Vec<(ProcessIndex, u32)>,
 }
 
 /// A bit for each run.
@@ -59,7 +59,7 @@ pub(super) struct Choices {
     /// The runs that have each choice.
     runs: Vec<Runs>,
     /// Of each process, the runs in which a signal ended it, by the number of these steps.
-    ended: FxHashMap<usize, Vec<(u32, Runs)>>,
+    ended: FxHashMap<ProcessIndex, Vec<(u32, Runs)>>,
     /// The runs that have this number of choices.
     of_length: FxHashMap<usize, Runs>,
 }
@@ -135,7 +135,7 @@ impl Choices {
     }
 
     /// The runs in which a signal ended a process before it had made as many steps as `reach` says.
-    fn ended_before(&self, reach: &[(usize, u32)]) -> Vec<&Runs> {
+    fn ended_before(&self, reach: &[(ProcessIndex, u32)]) -> Vec<&Runs> {
         let ends = reach.iter().filter_map(|(process, steps)| {
             let ends = self.ended.get(process)?.iter();
             Some(ends.filter(move |(ended, _)| ended < steps))
@@ -174,7 +174,7 @@ impl Choices {
         if ends.peek().is_none() {
             return false;
         }
-        let reach: FxHashMap<usize, u32> = other.reach.iter().copied().collect();
+        let reach: FxHashMap<ProcessIndex, u32> = other.reach.iter().copied().collect();
         ends.any(|(process, steps)| reach.get(&process).is_some_and(|reach| *reach > steps))
     }
 }

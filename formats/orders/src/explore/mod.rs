@@ -25,7 +25,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::races::with_accesses;
 use super::read::root_of;
-use super::{Accesses, Message, Origin, Process, Step, Trace, moved};
+use super::{
+    Accesses, Message, Origin, PerProcess, Process, ProcessIndex, Step, StepAt, StepIndex, Trace,
+    moved,
+};
 use choices::{Beginning, Choice, Choices};
 pub use lots::{Candidate, Draw, Drawing, Lots, Touch, Who};
 use turn::{Analysis, Turn};
@@ -50,7 +53,7 @@ pub struct Explorer {
     in_flight: Vec<Flight>,
     next_job: u64,
     /// Receives and accesses of these processes are not reordered.
-    left_out: FxHashSet<usize>,
+    left_out: FxHashSet<ProcessIndex>,
     /// Runs of different orders.
     orders: usize,
     /// Which part of all is known, where each turn of a run and the run itself are equal parts of what comes of it.
@@ -74,7 +77,7 @@ pub struct Job {
     pub prefix: Trace,
     /// The process whose last step of the prefix is the reordered one, by its place in the prefix, if that step is no
     /// access.
-    pub turned: Option<usize>,
+    pub turned: Option<ProcessIndex>,
 }
 
 impl Job {
@@ -84,7 +87,7 @@ impl Job {
         let Some(turned) = self.turned else {
             return false;
         };
-        match run.ids.iter().position(|one| *one == id) {
+        match run.ids.position(|one| *one == id) {
             Some(place) => run.trace.name(place) == self.prefix.name(turned),
             // It has made no step.
             None => self.prefix.processes[turned].origin == root_of(id),
@@ -134,13 +137,13 @@ struct Open {
 
 /// A run, in little memory.
 struct Packed {
-    steps: Vec<(usize, Box<[u32]>)>,
-    receivers: Vec<(usize, Box<[Option<usize>]>)>,
-    exit_calls: Vec<ExitCall<usize>>,
-    traps: Vec<Traps<usize>>,
-    watches: Vec<Watch<usize>>,
-    flushed: FxHashMap<(usize, Message), u32>,
-    timers: FxHashSet<usize>,
+    steps: Vec<(ProcessIndex, Box<[u32]>)>,
+    receivers: Vec<(ProcessIndex, Box<[Option<ProcessIndex>]>)>,
+    exit_calls: Vec<ExitCall<ProcessIndex>>,
+    traps: Vec<Traps<ProcessIndex>>,
+    watches: Vec<Watch<ProcessIndex>>,
+    flushed: FxHashMap<(ProcessIndex, Message), u32>,
+    timers: FxHashSet<ProcessIndex>,
     accesses: Accesses,
 }
 
@@ -235,7 +238,7 @@ impl Explorer {
             let ends = analysis.ends(&turn);
             let beginning = self.beginning(&analysis, &turn, &ends);
             if self.is_settled(&key, &beginning) {
-                self.nothing_comes(at);
+                self.finish_turn(at);
                 continue;
             }
             let earlier: Vec<Turn> = analysis
@@ -251,7 +254,7 @@ impl Explorer {
                 is_behind |= !self.impossible.contains(&before);
             }
             if is_behind {
-                self.nothing_comes(at);
+                self.finish_turn(at);
                 continue;
             }
             let is_alone = |flight: &Flight| self.choices.contradict(&flight.beginning, &beginning);
@@ -261,7 +264,7 @@ impl Explorer {
             self.open[at].next += 1;
             let left_out = &self.left_out;
             let prefix = analysis.turned(&turn, &ends, |at| left_out.contains(&at));
-            let turned = prefix.place_of(&self.processes.all, turn.process);
+            let turned = prefix.place_of(&self.processes.all, turn.at.process);
             let turned = turned.filter(|_| !turn.is_access());
             let part = self.open[at].part;
             return Some(self.start(prefix, turned, beginning, key, part));
@@ -270,7 +273,7 @@ impl Explorer {
     }
 
     /// The next turn of an open run is done.
-    fn nothing_comes(&mut self, at: usize) {
+    fn finish_turn(&mut self, at: usize) {
         self.open[at].next += 1;
         self.known_part += self.open[at].part;
     }
@@ -282,7 +285,12 @@ impl Explorer {
             || self.choices.has_all(beginning)
     }
 
-    fn beginning(&mut self, analysis: &Analysis<'_>, turn: &Turn, ends: &[usize]) -> Beginning {
+    fn beginning(
+        &mut self,
+        analysis: &Analysis<'_>,
+        turn: &Turn,
+        ends: &PerProcess<StepIndex>,
+    ) -> Beginning {
         let left_out = &self.left_out;
         analysis.beginning(turn, ends, &mut self.choices, |at| left_out.contains(&at))
     }
@@ -290,7 +298,7 @@ impl Explorer {
     fn start(
         &mut self,
         prefix: Trace,
-        turned: Option<usize>,
+        turned: Option<ProcessIndex>,
         beginning: Beginning,
         key: Box<[Choice]>,
         part: f64,
@@ -363,8 +371,9 @@ impl Explorer {
         }
         self.ceased_to_trap |= analysis.has_signals_to_who_ceased_to_trap();
         self.waited_for_lost |= analysis.waits_for_what_could_be_lost();
-        let is_left_out = |at: usize| self.left_out.contains(&at);
-        let receivers = (0..run.trace.processes.len()).filter(|at| !is_left_out(*at));
+        let is_left_out = |at: ProcessIndex| self.left_out.contains(&at);
+        let receivers = run.trace.processes.indexes();
+        let receivers = receivers.filter(|at| !is_left_out(*at));
         let turns_of = |at| [analysis.turns_of(at), analysis.turns_of_signals(at)].concat();
         let mut turns: Vec<Turn> = receivers.flat_map(turns_of).collect();
         turns.extend(analysis.turns_of_accesses(is_left_out));
@@ -406,7 +415,7 @@ impl Explorer {
     /// The run, with the places that its processes have among all, without accesses of those that are left out.
     fn known(&mut self, run: &Run, is_left_out: impl Fn(&str) -> bool) -> Run {
         let mut run = self.processes.known(run);
-        for (at, process) in run.trace.processes.iter().enumerate() {
+        for (at, process) in run.trace.processes.entries() {
             if matches!(process.origin, Origin::Root(_))
                 && process.known_as.as_deref().is_some_and(&is_left_out)
             {
@@ -437,7 +446,7 @@ impl Explorer {
                 .map(|step| self.steps.all[*step as usize].clone());
             processes[*at].steps = steps.collect();
         }
-        let mut receivers = vec![Vec::new(); processes.len()];
+        let mut receivers = processes.map(|_| Vec::new());
         for (at, to) in &packed.receivers {
             receivers[*at] = to.to_vec();
         }
@@ -459,14 +468,14 @@ impl Explorer {
 #[derive(Default)]
 struct Universe {
     /// Without their steps.
-    all: Vec<Process>,
-    places: FxHashMap<Origin, usize>,
+    all: PerProcess<Process>,
+    places: FxHashMap<Origin, ProcessIndex>,
 }
 
 impl Universe {
     /// The run, with the places that its processes have among all.
     fn known(&mut self, run: &Run) -> Run {
-        let mut places = Vec::with_capacity(run.trace.processes.len());
+        let mut places: PerProcess<ProcessIndex> = PerProcess::default();
         for process in &run.trace.processes {
             let origin = match process.origin {
                 Origin::Root(root) => Origin::Root(root),
@@ -475,26 +484,25 @@ impl Universe {
                     number,
                 },
             };
-            let next = self.all.len();
-            let place = *self.places.entry(origin).or_insert(next);
-            if place == next {
-                self.all.push(Process {
+            let all = &mut self.all;
+            let place = self.places.entry(origin).or_insert_with(|| {
+                all.push(Process {
                     origin,
                     pid: None,
                     known_as: process.known_as.clone(),
                     steps: Vec::new(),
-                });
-            }
-            places.push(place);
+                })
+            });
+            places.push(*place);
         }
         let mut known = Run {
             trace: Trace {
                 processes: self.all.clone(),
             },
-            receivers: vec![Vec::new(); self.all.len()],
+            receivers: self.all.map(|_| Vec::new()),
             ..Run::default()
         };
-        for (at, process) in run.trace.processes.iter().enumerate() {
+        for (at, process) in run.trace.processes.entries() {
             let steps = moved(process.steps.clone(), |at| Some(places[at]));
             known.trace.processes[places[at]].steps = steps;
             known.trace.processes[places[at]]
@@ -539,7 +547,7 @@ impl Universe {
 
 impl Trace {
     /// The place here of the process that has this place among all.
-    fn place_of(&self, all: &[Process], process: usize) -> Option<usize> {
+    fn place_of(&self, all: &PerProcess<Process>, process: ProcessIndex) -> Option<ProcessIndex> {
         let mut numbers = Vec::new();
         let mut at = process;
         let root = loop {
@@ -551,11 +559,7 @@ impl Trace {
                 }
             }
         };
-        let find = |origin| {
-            self.processes
-                .iter()
-                .position(|process| process.origin == origin)
-        };
+        let find = |origin| self.processes.position(|process| process.origin == origin);
         numbers
             .iter()
             .rev()
@@ -577,7 +581,7 @@ struct Steps {
 
 impl Steps {
     fn packed(&mut self, run: &Run) -> Packed {
-        let processes = run.trace.processes.iter().enumerate();
+        let processes = run.trace.processes.entries();
         let processes = processes.filter(|(_, process)| !process.steps.is_empty());
         let steps = processes.map(|(at, process)| {
             (
@@ -585,11 +589,7 @@ impl Steps {
                 process.steps.iter().map(|step| self.number(step)).collect(),
             )
         });
-        let receivers = run
-            .receivers
-            .iter()
-            .enumerate()
-            .filter(|(_, to)| !to.is_empty());
+        let receivers = run.receivers.entries().filter(|(_, to)| !to.is_empty());
         Packed {
             exit_calls: run.exit_calls.clone(),
             traps: run.traps.clone(),
@@ -622,15 +622,16 @@ impl Trace {
     pub fn shortened(&self) -> Vec<Trace> {
         let takers = super::races::Takers::of(self);
         let mut all = Vec::new();
-        for (at, process) in self.processes.iter().enumerate() {
-            for (step, made) in process.steps.iter().enumerate() {
+        for (at, it) in self.processes.entries() {
+            for (step, made) in it.numbered() {
                 if matches!(made, Step::Receive(_) | Step::Timeout | Step::After { .. }) {
-                    let mut ends = takers.ends_without(self, at, step);
+                    let mut ends = takers.ends_without(self, StepAt { process: at, step });
                     // Deliveries at the end serve the receive that is left out.
                     for (end, process) in ends.iter_mut().zip(&self.processes) {
-                        while *end > 0 && matches!(process.steps[*end - 1], Step::Deliver(_)) {
-                            *end -= 1;
-                        }
+                        let kept = process.before(*end);
+                        let is_needed = |step: &Step| !matches!(step, Step::Deliver(_));
+                        let last = kept.iter().rposition(is_needed);
+                        *end = StepIndex::new(last.map_or(0, |last| last + 1));
                     }
                     all.push(self.cut(&ends, None));
                 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::super::accesses::To;
-use super::super::{Access, Accesses};
+use super::super::{Access, Accesses, ProcessIndex};
 
 /// The last accesses of a kind, one of each process.
-type Last = BTreeMap<usize, u64>;
+type Last = BTreeMap<ProcessIndex, u64>;
 
 /// The last accesses to a part of an object, or to the whole object.
 #[derive(Default)]
@@ -28,12 +28,12 @@ impl Done {
     }
 
     /// The accesses that a change, or a read, comes after.
-    fn before(&self, is_change: bool) -> impl Iterator<Item = (usize, u64)> {
+    fn before(&self, is_change: bool) -> impl Iterator<Item = Access> {
         let read = is_change.then_some(&self.read).into_iter().flatten();
-        self.changed
-            .iter()
-            .chain(read)
-            .map(|(of, number)| (*of, *number))
+        self.changed.iter().chain(read).map(|(of, number)| Access {
+            of: *of,
+            number: *number,
+        })
     }
 }
 
@@ -55,12 +55,12 @@ pub(super) type Predecessors = Box<[Access]>;
 
 impl Made {
     /// What an access by a process to these objects comes after, if it is made now.
-    pub(super) fn before(&self, by: usize, all: &[To]) -> Predecessors {
+    pub(super) fn before(&self, by: ProcessIndex, all: &[To]) -> Predecessors {
         let mut before = Last::new();
         let mut add = |done: &Done, is_change| {
-            for (of, number) in done.before(is_change).filter(|(of, _)| *of != by) {
-                let last = before.entry(of).or_default();
-                *last = number.max(*last);
+            for access in done.before(is_change).filter(|access| access.of != by) {
+                let last = before.entry(access.of).or_default();
+                *last = access.number.max(*last);
             }
         };
         for To {

@@ -13,7 +13,10 @@ mod turned;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::races::{Causes, Clock, Known, Pair, Takers, join};
-use super::super::{Access, Message, RACES_MAX, Signal, Step, Trace};
+use super::super::{
+    Access, Message, PerProcess, Process, ProcessIndex, RACES_MAX, Signal, Step, StepAt, StepIndex,
+    Trace,
+};
 use super::choices::{Beginning, Choice, Choices, Did};
 use super::reads_from::{Made, Predecessors};
 use super::{Run, Traps};
@@ -24,9 +27,8 @@ use turned::did;
 /// A receive, an access or an end, and what could have been done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
-    pub(super) process: usize,
-    /// The place of what is reordered among the steps of `process`.
-    pub(super) step: usize,
+    /// What is reordered. A signal may also come behind all steps of a process.
+    pub(super) at: StepAt,
     pub(super) instead: Alternative,
 }
 
@@ -38,7 +40,7 @@ pub(super) enum Alternative {
     /// It takes this message.
     Takes(Message),
     /// The access of this number comes before another one, which stands at this place among the steps of its process.
-    Precedes(u64, Access, usize),
+    Precedes(u64, Access, StepIndex),
     /// This signal ends the process before the step.
     Ends(Signal),
     /// The signal that ended the process comes later, and the process goes on.
@@ -53,11 +55,11 @@ impl Turn {
 
     /// Whether time passes in it although something else could go on: a receive times out, or one of these timers goes
     /// off.
-    pub(super) fn is_early(&self, timers: &FxHashSet<usize>) -> bool {
+    pub(super) fn is_early(&self, timers: &FxHashSet<ProcessIndex>) -> bool {
         match self.instead {
             Alternative::TimesOut => true,
             Alternative::Takes(message) => message.sender().is_some_and(|of| timers.contains(&of)),
-            Alternative::Precedes(..) => timers.contains(&self.process),
+            Alternative::Precedes(..) => timers.contains(&self.at.process),
             Alternative::Ends(_) | Alternative::GoesOn => false,
         }
     }
@@ -81,20 +83,20 @@ pub(super) struct Analysis<'r> {
     /// All messages to each process, by the process that has sent them or whose end they tell, in their order.
     lines: Lines,
     /// The receive of a process, counted from 0, from which on it can take a message no more.
-    limits: FxHashMap<(usize, Message), u32>,
+    limits: FxHashMap<(ProcessIndex, Message), u32>,
     /// The choices of each process, each with its step.
-    choices: Vec<Vec<(usize, Choice)>>,
+    choices: PerProcess<Vec<(StepIndex, Choice)>>,
     /// Where each access stands among the steps of its process.
-    accesses: FxHashMap<Access, usize>,
+    accesses: FxHashMap<Access, StepIndex>,
     /// Which exit signals could have ended each process.
-    fates: FxHashMap<usize, Fate>,
+    fates: FxHashMap<ProcessIndex, Fate>,
 }
 
 /// Where a message stands among its receiver's steps.
 #[derive(Clone, Copy)]
 struct Place {
-    delivered: usize,
-    received: usize,
+    delivered: StepIndex,
+    received: StepIndex,
 }
 
 impl<'r> Analysis<'r> {
@@ -107,14 +109,14 @@ impl<'r> Analysis<'r> {
         let calls = untold.iter().filter_map(|one| Some((one, one.call()?)));
         signals
             .messages
-            .extend(calls.map(|(one, call)| ((one.to, one.told.number), call)));
+            .extend(calls.map(|(one, call)| (one.told.at(one.to), call)));
         let takers = Takers::with_signals(trace, &signals);
         let mut causes = Causes::with_signals(trace, &run.accesses, signals)?;
         for one in &untold {
             if let Some(access) = one.finds_gone()
                 && let Some(known) = causes.seen.known_at(access).cloned()
             {
-                causes.tells_gone(one.to, one.told.number, known);
+                causes.record_gone(one.told.at(one.to), known);
             }
         }
         let never: Vec<bool> = untold
@@ -142,7 +144,9 @@ impl<'r> Analysis<'r> {
                         .map(|(message, until)| (*message, *until)),
                 )
                 .collect(),
-            choices: (0..trace.processes.len())
+            choices: trace
+                .processes
+                .indexes()
                 .map(|at| choices_of(run, at, &saw, choices))
                 .collect(),
             accesses: accesses(trace),
@@ -160,15 +164,11 @@ impl<'r> Analysis<'r> {
     }
 
     /// The choices of the run, and how far each process comes, without processes that are left out.
-    pub(super) fn whole(&self, is_left_out: impl Fn(usize) -> bool) -> Beginning {
-        let processes = self
-            .choices
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !is_left_out(*at));
+    pub(super) fn whole(&self, is_left_out: impl Fn(ProcessIndex) -> bool) -> Beginning {
+        let processes = self.choices.entries();
+        let processes = processes.filter(|(at, _)| !is_left_out(*at));
         let own = processes.flat_map(|(_, all)| all.iter().map(|(_, choice)| *choice));
-        let steps = self.run.trace.processes.iter();
-        let whole: Vec<usize> = steps.map(|one| one.steps.len()).collect();
+        let whole = self.run.trace.processes.map(Process::end);
         Beginning {
             choices: own.collect(),
             reach: self.reach(&whole, is_left_out),
@@ -176,60 +176,61 @@ impl<'r> Analysis<'r> {
     }
 
     /// How many steps that others may see each process makes up to an end.
-    fn reach(&self, ends: &[usize], is_left_out: impl Fn(usize) -> bool) -> Vec<(usize, u32)> {
-        let processes = self.run.trace.processes.iter().zip(ends).enumerate();
+    fn reach(
+        &self,
+        ends: &PerProcess<StepIndex>,
+        is_left_out: impl Fn(ProcessIndex) -> bool,
+    ) -> Vec<(ProcessIndex, u32)> {
+        let processes = self.run.trace.processes.entries();
         let reach = processes.filter(|(at, _)| !is_left_out(*at));
-        let reach = reach.map(|(at, (process, end))| {
-            let exit = process
-                .steps
-                .iter()
-                .position(|step| matches!(step, Step::Exit(Some(_))));
-            let end = exit.map_or(*end, |exit| exit.min(*end));
-            (at, count(&process.steps[..end]))
+        let reach = reach.map(|(at, process)| {
+            let exit = process.position(|step| matches!(step, Step::Exit(Some(_))));
+            let end = exit.map_or(ends[at], |exit| exit.min(ends[at]));
+            (at, count(process.before(end)))
         });
         reach.filter(|(_, steps)| *steps > 0).collect()
     }
 
     /// The turns of accesses of all processes but those that are left out: each pair of accesses that race.
-    pub(super) fn turns_of_accesses(&self, is_left_out: impl Fn(usize) -> bool) -> Vec<Turn> {
+    pub(super) fn turns_of_accesses(
+        &self,
+        is_left_out: impl Fn(ProcessIndex) -> bool,
+    ) -> Vec<Turn> {
         let races = self.causes.seen.races().iter();
         let turns = races.filter_map(|race| match race.pair {
             Pair::Accesses(both) => Some(Turn {
-                process: both.second.of,
-                step: both.second_step,
+                at: both.second_at(),
                 instead: Alternative::Precedes(both.second.number, both.first, race.step),
             }),
             Pair::Messages(_) | Pair::End(_) => None,
         });
-        turns.filter(|turn| !is_left_out(turn.process)).collect()
+        turns.filter(|turn| !is_left_out(turn.at.process)).collect()
     }
 
     /// The turns of the receives of a process, each behind those that it depends on.
-    pub(super) fn turns_of(&self, process: usize) -> Vec<Turn> {
-        let steps = &self.run.trace.processes[process].steps;
-        let places = places(steps);
+    pub(super) fn turns_of(&self, process: ProcessIndex) -> Vec<Turn> {
+        let it = &self.run.trace.processes[process];
+        let places = places(it);
         let place = |message: &Message| {
             let never = Place {
-                delivered: steps.len(),
-                received: steps.len(),
+                delivered: it.end(),
+                received: it.end(),
             };
             places.get(message).copied().unwrap_or(never)
         };
         let mut turns = Vec::new();
-        let mut clock = self.begins(process);
+        let mut clock = self.first_clock(process);
         let (mut nth, mut lost) = (0, FxHashSet::default());
-        for (step, made) in steps.iter().enumerate() {
+        for (step, made) in it.numbered() {
+            let at = StepAt { process, step };
             let ended_by = self.ended_in_receive(process, made);
             let taken = match made {
                 Step::Timeout => None,
                 Step::Receive(message) => Some(*message),
                 Step::Exit(_) if ended_by.is_some() => None,
                 Step::Exit(Some(_)) if self.could_go_on(process) => {
-                    turns.push(Turn {
-                        process,
-                        step,
-                        instead: Alternative::GoesOn,
-                    });
+                    let instead = Alternative::GoesOn;
+                    turns.push(Turn { at, instead });
                     break;
                 }
                 step => {
@@ -240,19 +241,18 @@ impl<'r> Analysis<'r> {
             };
             let passed = match (taken, ended_by) {
                 (Some(taken), _) => place(&taken).delivered,
-                (None, Some((_, has_looked))) if !has_looked => 0,
+                (None, Some((_, has_looked))) if !has_looked => StepIndex::FIRST,
                 (None, _) => step,
             };
-            let at = At {
-                process,
-                step,
+            let receive = Receive {
+                at,
                 nth,
                 taken,
                 passed,
             };
             for (sender, line) in &self.lines[process] {
                 if taken.is_none_or(|taken| taken.sender() != *sender) {
-                    self.add_of_line(at, line, &place, &mut turns);
+                    self.add_of_line(receive, line, &place, &mut turns);
                 }
             }
             let came_at_once = match (taken, ended_by) {
@@ -264,11 +264,8 @@ impl<'r> Analysis<'r> {
                 (None, None) => true,
             };
             if self.run.timed.contains(&(process, nth)) && !came_at_once {
-                turns.push(Turn {
-                    process,
-                    step,
-                    instead: Alternative::TimesOut,
-                });
+                let instead = Alternative::TimesOut;
+                turns.push(Turn { at, instead });
             }
             nth += 1;
             self.learn(process, made, &mut clock);
@@ -277,7 +274,7 @@ impl<'r> Analysis<'r> {
     }
 
     /// Adds to the clock of a process what a step of it learns.
-    fn learn(&self, process: usize, step: &Step, clock: &mut Clock) {
+    fn learn(&self, process: ProcessIndex, step: &Step, clock: &mut Clock) {
         let known = match *step {
             Step::Receive(message) => self.causes.of_cause(process, message),
             Step::Accesses(number) => {
@@ -291,7 +288,7 @@ impl<'r> Analysis<'r> {
         }
     }
 
-    fn begins(&self, process: usize) -> Clock {
+    fn first_clock(&self, process: ProcessIndex) -> Clock {
         let mut clock = Clock::default();
         if let Some(known) = self.causes.of_beginning(process) {
             join(&mut clock, known);
@@ -301,7 +298,7 @@ impl<'r> Analysis<'r> {
 
     /// Whether the message that a receive took was there when the receive began: the process knew of its cause then. So
     /// the receive could not have timed out before.
-    fn came_at_once(&self, at: At, clock: &Clock, taken: Message) -> bool {
+    fn came_at_once(&self, at: StepAt, clock: &Clock, taken: Message) -> bool {
         let Some(cause) = self.causes.of_cause(at.process, taken) else {
             return false;
         };
@@ -309,23 +306,23 @@ impl<'r> Analysis<'r> {
             return self.has_taken_later(at, taken);
         }
         match cause.process == at.process {
-            true => cause.steps <= at.step,
+            true => cause.end <= at.step,
             false => clock
                 .get(&cause.process)
-                .is_some_and(|steps| *steps >= cause.steps),
+                .is_some_and(|known| *known >= cause.end),
         }
     }
 
     /// Whether a message tells of the end of a process, which tells its watchers one after the other: a process that
     /// knows of the end does not know that this one has heard of it. A timer has one receiver.
-    fn is_heard_late(&self, receiver: usize, message: Message) -> bool {
+    fn is_heard_late(&self, receiver: ProcessIndex, message: Message) -> bool {
         let end = self.causes.end_told(receiver, message);
         end.is_some_and(|of| !self.run.timers.contains(&of))
     }
 
     /// Whether the process had taken a later message of the same sender: then this one had come.
-    fn has_taken_later(&self, at: At, message: Message) -> bool {
-        let before = &self.run.trace.processes[at.process].steps[..at.step];
+    fn has_taken_later(&self, at: StepAt, message: Message) -> bool {
+        let before = self.run.trace.processes[at.process].before(at.step);
         let line = self.lines[at.process].get(&message.sender());
         let mut later = line.into_iter().flatten().skip_while(|it| **it != message);
         later.any(|it| before.contains(&Step::Receive(*it)))
@@ -333,17 +330,18 @@ impl<'r> Analysis<'r> {
 
     fn add_of_line(
         &self,
-        at: At,
+        receive: Receive,
         line: &[Message],
         place: &impl Fn(&Message) -> Place,
         turns: &mut Vec<Turn>,
     ) {
+        let at = receive.at;
         for message in line {
             let there = place(message);
             // A message that stood before the one that was taken was passed over: the receive has no clause for it.
             if there.received < at.step
-                || there.delivered < at.passed
-                || self.is_too_late(at, *message)
+                || there.delivered < receive.passed
+                || self.is_too_late(receive, *message)
                 || self.is_before_trapping(at, *message)
             {
                 continue;
@@ -353,22 +351,19 @@ impl<'r> Analysis<'r> {
             };
             // Later messages of this sender know no less.
             if cause.of(at.process) > at.step
-                || self.comes_after(at, cause)
+                || self.comes_after(receive, cause)
                 || self.is_behind_a_signal(at, *message, cause)
             {
                 return;
             }
-            turns.push(Turn {
-                process: at.process,
-                step: at.step,
-                instead: Alternative::Takes(*message),
-            });
+            let instead = Alternative::Takes(*message);
+            turns.push(Turn { at, instead });
         }
     }
 
     /// Whether a message is an exit signal from before the process trapped exits: it would have ended the process.
-    fn is_before_trapping(&self, at: At, message: Message) -> bool {
-        let begins = |traps: &Traps<usize>| {
+    fn is_before_trapping(&self, at: StepAt, message: Message) -> bool {
+        let begins = |traps: &Traps<ProcessIndex>| {
             let (of, number) = (at.process, traps.access);
             let place = self.accesses.get(&Access { of, number });
             let is_before = number == 0 || place.is_some_and(|place| *place < at.step);
@@ -379,44 +374,44 @@ impl<'r> Analysis<'r> {
     }
 
     /// Whether the receive is behind the limit of a message, such as the end of its monitor.
-    fn is_too_late(&self, at: At, message: Message) -> bool {
-        let limit = self.limits.get(&(at.process, message));
-        limit.is_some_and(|until| at.nth >= *until)
+    fn is_too_late(&self, receive: Receive, message: Message) -> bool {
+        let limit = self.limits.get(&(receive.at.process, message));
+        limit.is_some_and(|until| receive.nth >= *until)
     }
 
     /// Whether the sender of this message knew of the sending of the one that was taken: within one node, that one was
     /// there before.
-    fn comes_after(&self, at: At, cause: &Known) -> bool {
-        let taken = at.taken;
-        let taken = taken.filter(|taken| !self.is_heard_late(at.process, *taken));
-        let first = taken.and_then(|taken| self.causes.of_cause(at.process, taken));
-        first.is_some_and(|first| cause.of(first.process) >= first.steps)
+    fn comes_after(&self, receive: Receive, cause: &Known) -> bool {
+        let process = receive.at.process;
+        let taken = receive.taken;
+        let taken = taken.filter(|taken| !self.is_heard_late(process, *taken));
+        let first = taken.and_then(|taken| self.causes.of_cause(process, taken));
+        first.is_some_and(|first| cause.includes(first))
     }
 }
 
 /// A receive.
 #[derive(Clone, Copy)]
-struct At {
-    process: usize,
-    step: usize,
+struct Receive {
+    at: StepAt,
     /// Which of the receives of the process, from 0.
     nth: u32,
     taken: Option<Message>,
     /// The receive has looked at what was delivered before this step, and passed it over.
-    passed: usize,
+    passed: StepIndex,
 }
 
 /// Where messages stand among their receiver's steps.
-fn places(steps: &[Step]) -> FxHashMap<Message, Place> {
+fn places(receiver: &Process) -> FxHashMap<Message, Place> {
     let mut places: FxHashMap<Message, Place> = FxHashMap::default();
-    for (at, step) in steps.iter().enumerate() {
+    for (at, step) in receiver.numbered() {
         match step {
             Step::Deliver(message) => {
                 places.insert(
                     *message,
                     Place {
                         delivered: at,
-                        received: steps.len(),
+                        received: receiver.end(),
                     },
                 );
             }
@@ -433,20 +428,19 @@ fn places(steps: &[Step]) -> FxHashMap<Message, Place> {
 
 fn choices_of(
     run: &Run,
-    process: usize,
+    process: ProcessIndex,
     saw: &FxHashMap<Access, Predecessors>,
     choices: &mut Choices,
-) -> Vec<(usize, Choice)> {
-    let trace = &run.trace;
+) -> Vec<(StepIndex, Choice)> {
     let mut all = Vec::new();
-    let steps = &trace.processes[process].steps;
+    let it = &run.trace.processes[process];
     let mut receives = 0;
-    for (step, made) in steps.iter().enumerate() {
+    for (step, made) in it.numbered() {
         let nth = receives;
         receives += u32::from(matches!(made, Step::Receive(_) | Step::Timeout));
         let did = match *made {
             Step::Timeout => Did::TimedOut,
-            Step::Exit(Some(signal)) => Did::Ended(signal, count(&steps[..step])),
+            Step::Exit(Some(signal)) => Did::Ended(signal, count(it.before(step))),
             Step::Receive(message) => did(run, process, nth, message),
             Step::Accesses(number) => {
                 let of = process;
@@ -479,10 +473,10 @@ fn saw(run: &Run, order: &[Access]) -> FxHashMap<Access, Predecessors> {
 }
 
 /// Where each access stands among the steps of its process.
-fn accesses(trace: &Trace) -> FxHashMap<Access, usize> {
+fn accesses(trace: &Trace) -> FxHashMap<Access, StepIndex> {
     let mut places = FxHashMap::default();
-    for (of, process) in trace.processes.iter().enumerate() {
-        for (step, made) in process.steps.iter().enumerate() {
+    for (of, process) in trace.processes.entries() {
+        for (step, made) in process.numbered() {
             if let Step::Accesses(number) = *made {
                 places.insert(Access { of, number }, step);
             }

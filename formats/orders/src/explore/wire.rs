@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::super::races::Signals;
 use super::super::read::{Names, Reader};
 use super::super::request::claim;
-use super::super::{Access, Accesses, Message, Signal, Site, Step, Trace};
+use super::super::{
+    Access, Accesses, Message, PerProcess, ProcessIndex, Signal, Site, Step, SystemMessageAt, Trace,
+};
 use super::lots::Lots;
 
 /// What an emulator is to run again and again.
@@ -363,31 +365,31 @@ pub struct Run {
     /// The trace, with its deliveries. Processes that the runtime made are known by their numbers.
     pub trace: Trace,
     /// The receiver of each sending of a process, as far as it is one of the trace.
-    pub receivers: Vec<Vec<Option<usize>>>,
+    pub receivers: PerProcess<Vec<Option<ProcessIndex>>>,
     /// Receives that took a message, and could have timed out: of which process, and which of its receives and time-outs,
     /// from 0.
-    pub timed: FxHashSet<(usize, u32)>,
+    pub timed: FxHashSet<(ProcessIndex, u32)>,
     /// The process that made the call, or does what the command asks for.
-    pub main: usize,
+    pub main: ProcessIndex,
     /// The number of each process in the answer.
-    pub ids: Vec<u64>,
+    pub ids: PerProcess<u64>,
     /// Messages that monitors have told which were given up, and those through aliases that were: they cannot be taken in this
     /// receive of their receiver, nor in later ones.
-    pub(super) flushed: FxHashMap<(usize, Message), u32>,
+    pub(super) flushed: FxHashMap<(ProcessIndex, Message), u32>,
     /// Monitors and links: which process hears of whose end.
-    pub watches: Vec<Watch<usize>>,
+    pub watches: Vec<Watch<ProcessIndex>>,
     /// Calls of `exit/2` with other processes.
-    pub(super) exit_calls: Vec<ExitCall<usize>>,
+    pub(super) exit_calls: Vec<ExitCall<ProcessIndex>>,
     /// Where processes began to trap exits, and ceased to, in their order.
-    pub(super) traps: Vec<Traps<usize>>,
+    pub(super) traps: Vec<Traps<ProcessIndex>>,
     /// Where processes were that exit signals have ended.
-    pub(super) ended_at: FxHashMap<usize, EndedAt>,
+    pub(super) ended_at: FxHashMap<ProcessIndex, EndedAt>,
     /// Processes that did not end normally, with their reasons.
-    pub exits: Vec<(usize, String)>,
+    pub exits: Vec<(ProcessIndex, String)>,
     /// Processes that have not ended, with the functions in which they wait.
     pub waiting: Vec<Waiting>,
     /// Processes that stand for timers.
-    pub(super) timers: FxHashSet<usize>,
+    pub(super) timers: FxHashSet<ProcessIndex>,
     /// The parts of it that cannot be reordered.
     pub beyond: Vec<String>,
     /// What its accesses are to.
@@ -398,7 +400,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Its place.
-    pub process: usize,
+    pub process: ProcessIndex,
     /// The function in which it waits.
     pub place: String,
 }
@@ -458,13 +460,13 @@ impl Answer {
             reader.add(Id::Process(access.process), &access.event())?;
         }
         let (mut trace, mut sites, ids) = reader.end()?;
-        let places: FxHashMap<u64, usize> =
-            ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let places: FxHashMap<u64, ProcessIndex> =
+            ids.entries().map(|(at, id)| (*id, at)).collect();
         let place = |id: &u64| places.get(id).copied();
         self.say_what_ended(&mut trace, &place);
         let mut flushed = self.forget_flushes(&mut trace, &mut sites.accesses, &place);
         flushed.extend(self.dropped(&trace, &place));
-        let mut receivers = vec![Vec::new(); trace.processes.len()];
+        let mut receivers = trace.processes.map(|_| Vec::new());
         for (from, to) in &self.sent {
             if let Some(from) = place(from) {
                 receivers[from].push(place(to));
@@ -520,8 +522,8 @@ impl Answer {
         &self,
         trace: &mut Trace,
         accesses: &mut Accesses,
-        place: &impl Fn(&u64) -> Option<usize>,
-    ) -> FxHashMap<(usize, Message), u32> {
+        place: &impl Fn(&u64) -> Option<ProcessIndex>,
+    ) -> FxHashMap<(ProcessIndex, Message), u32> {
         let mut flushed = FxHashMap::default();
         // The last ones first: the numbers of those before them stay.
         for (id, number) in self.flushed.iter().rev() {
@@ -548,8 +550,8 @@ impl Answer {
     fn dropped(
         &self,
         trace: &Trace,
-        place: &impl Fn(&u64) -> Option<usize>,
-    ) -> Vec<((usize, Message), u32)> {
+        place: &impl Fn(&u64) -> Option<ProcessIndex>,
+    ) -> Vec<((ProcessIndex, Message), u32)> {
         found(&self.through_given_up, |sent| {
             let (from, to, number) = (place(&sent.from)?, place(&sent.to)?, sent.number);
             let message = Message::Sent { from, number };
@@ -559,7 +561,7 @@ impl Answer {
     }
 
     /// Exit signals that have ended processes stand at their ends.
-    fn say_what_ended(&self, trace: &mut Trace, place: &impl Fn(&u64) -> Option<usize>) {
+    fn say_what_ended(&self, trace: &mut Trace, place: &impl Fn(&u64) -> Option<ProcessIndex>) {
         for ended in &self.ended {
             let (Some(who), Some(of)) = (place(&ended.process), place(&ended.by)) else {
                 continue;
@@ -583,28 +585,32 @@ impl Run {
         let calls = self.exit_calls.iter();
         let told = calls.clone().filter(|call| call.number != 0);
         Signals {
-            messages: told
-                .map(|call| ((call.to, call.number), call.access()))
-                .collect(),
+            messages: told.map(|call| (call.message(), call.access())).collect(),
             calls: calls.map(ExitCall::access).collect(),
         }
     }
 
     /// Whether a process trapped exits at its end.
-    pub(super) fn traps_at_end(&self, process: usize) -> bool {
+    pub(super) fn traps_at_end(&self, process: ProcessIndex) -> bool {
         let mut traps = self.traps.iter().rev();
         let last = traps.find(|traps| traps.by == process);
         last.is_some_and(|last| last.traps)
     }
 }
 
-impl ExitCall<usize> {
+impl ExitCall<ProcessIndex> {
     /// The call.
     pub(super) fn access(&self) -> Access {
         Access {
             of: self.from,
             number: self.access,
         }
+    }
+
+    /// The message that the signal became.
+    fn message(&self) -> SystemMessageAt {
+        let (to, number) = (self.to, self.number);
+        SystemMessageAt { to, number }
     }
 }
 

@@ -8,7 +8,9 @@ use beamline_formats::ring::SignalKind;
 use rustc_hash::FxHashMap;
 
 use super::super::signals::{OwnSteps, SentSignal};
-use super::super::{Access, At, Message, Process, SignalAt, Site, Sites, Step, Trace};
+use super::super::{
+    Access, At, Message, Process, ProcessIndex, SignalAt, Site, Sites, Step, StepIndex, Trace,
+};
 use super::{Causes, Pair, Races};
 
 /// An exit signal, and what it could have ended a process before.
@@ -26,7 +28,7 @@ pub enum Act {
     /// Its sending of this number. The signal has ended it later.
     Send(u32),
     /// It made the process at this place. The signal has ended it later.
-    Spawn(usize),
+    Spawn(ProcessIndex),
     /// Its access of this number. The signal has ended it later.
     Access(u64),
     /// It ended. The signal has come too late.
@@ -37,7 +39,7 @@ pub enum Act {
 
 impl Races {
     /// Those of the exit signals to a process.
-    pub(super) fn add_ends(&mut self, process: usize, causes: &Causes, sites: &Sites) {
+    pub(super) fn add_ends(&mut self, process: ProcessIndex, causes: &Causes, sites: &Sites) {
         let mut found = Vec::new();
         let receiver = Receiver {
             process,
@@ -58,7 +60,7 @@ impl Races {
 
 /// A process to which exit signals come.
 struct Receiver<'r> {
-    process: usize,
+    process: ProcessIndex,
     own: OwnSteps,
     it: &'r Process,
     causes: &'r Causes,
@@ -66,11 +68,11 @@ struct Receiver<'r> {
 }
 
 /// A place among the steps, the signal that could have ended the process there, and what it did instead.
-type Found = (usize, SignalAt, Act);
+type Found = (StepIndex, SignalAt, Act);
 
 impl Receiver<'_> {
-    /// How many of the process's steps were known where a signal was sent.
-    fn known(&self, signal: SignalAt) -> Option<usize> {
+    /// The end of the process's steps that were known where a signal was sent.
+    fn known(&self, signal: SignalAt) -> Option<StepIndex> {
         Some(self.causes.of_sent(signal)?.of(self.process))
     }
 
@@ -84,8 +86,8 @@ impl Receiver<'_> {
         let Some(known) = self.known(signal) else {
             return;
         };
-        let mut last: FxHashMap<Option<&Site>, (usize, Act)> = FxHashMap::default();
-        let steps = self.it.steps.iter().enumerate().skip(known);
+        let mut last: FxHashMap<Option<&Site>, (StepIndex, Act)> = FxHashMap::default();
+        let steps = self.it.numbered_from(known);
         for (step, made) in steps.take_while(|(_, made)| !made.is_exit()) {
             let before = match *made {
                 Step::Send(number) => Act::Send(number),
@@ -95,7 +97,7 @@ impl Receiver<'_> {
             };
             last.insert(self.sites.of_act(self.process, before), (step, before));
         }
-        let mut last: Vec<(usize, Act)> = last.into_values().collect();
+        let mut last: Vec<(StepIndex, Act)> = last.into_values().collect();
         last.sort_unstable_by_key(|(step, _)| *step);
         found.extend(
             last.into_iter()
@@ -105,7 +107,7 @@ impl Receiver<'_> {
 
     /// Adds the end of the process, which signals that came too late could have come before.
     fn add_late(&self, found: &mut Vec<Found>) {
-        let Some(end) = self.it.steps.iter().position(Step::is_exit) else {
+        let Some(end) = self.it.position(Step::is_exit) else {
             return;
         };
         let left = self.causes.arrived.left.get(&self.process);
@@ -149,11 +151,8 @@ impl Receiver<'_> {
             let Step::Deliver(message @ Message::SystemMessage(told)) = step else {
                 continue;
             };
-            let signal = self
-                .causes
-                .arrived
-                .messages
-                .get(&(self.process, told.number));
+            let arrived = &self.causes.arrived;
+            let signal = arrived.messages.get(&told.at(self.process));
             if let Some(signal) = signal
                 && self
                     .sites
@@ -170,7 +169,7 @@ impl Receiver<'_> {
 
 impl Sites {
     /// Where a process did this, if its place in the code is known.
-    pub fn of_act(&self, process: usize, act: Act) -> Option<&Site> {
+    pub fn of_act(&self, process: ProcessIndex, act: Act) -> Option<&Site> {
         match act {
             Act::Send(number) => self.get(At::Send(process, number)),
             Act::Access(number) => self.accesses.site(Access {
@@ -185,7 +184,7 @@ impl Sites {
 impl Trace {
     /// What a process did, in a few words: `sent l0.4:2`.
     #[must_use]
-    pub fn act(&self, process: usize, act: Act) -> String {
+    pub fn act(&self, process: ProcessIndex, act: Act) -> String {
         match act {
             Act::Send(number) => {
                 let from = process;

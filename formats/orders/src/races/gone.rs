@@ -9,13 +9,13 @@ use beamline_formats::ring::SignalKind;
 use rustc_hash::FxHashMap;
 
 use super::super::signals::{Arrived, OwnSteps, SentSignals};
-use super::super::{Message, Process, Sites, Step, SystemMessage, Trace};
+use super::super::{Message, Process, ProcessIndex, Sites, Step, StepIndex, SystemMessage, Trace};
 use super::{Causes, Clock, Known, Messages, Pair, Races, join, timeouts_until};
 
 impl Races {
     /// Adds the ends that monitors and links of a process report: each could have been reported as that of a process
     /// that was still there, or of one that was gone.
-    pub(super) fn add_gone(&mut self, process: usize, causes: &Causes, sites: &Sites) {
+    pub(super) fn add_gone(&mut self, process: ProcessIndex, causes: &Causes, sites: &Sites) {
         let it = &self.trace.processes[process];
         let watcher = Watcher {
             process,
@@ -29,7 +29,7 @@ impl Races {
             .map(Known::clock)
             .unwrap_or_default();
         let mut found = Vec::new();
-        for (step, made) in it.steps.iter().enumerate() {
+        for (step, made) in it.numbered() {
             let Step::Receive(message) = made else {
                 continue;
             };
@@ -42,7 +42,7 @@ impl Races {
                 };
                 let both = Messages {
                     taken: Some(*message),
-                    timeout: timeouts[step],
+                    timeout: timeouts[step.index()],
                     other: Message::SystemMessage(other),
                     is_same_receive: None,
                     has_clause: None,
@@ -61,10 +61,10 @@ impl Races {
 
 /// A process that hears of ends.
 struct Watcher<'r> {
-    process: usize,
-    /// Where it has asked for them, by the numbers of messages: an end that knows of fewer of its steps does not depend on
-    /// what came behind.
-    watches: FxHashMap<u32, usize>,
+    process: ProcessIndex,
+    /// Where it has asked for them, by the numbers of messages: an end that knows of none of its steps from there on does
+    /// not depend on what came behind.
+    watches: FxHashMap<u32, StepIndex>,
     causes: &'r Causes,
     trace: &'r Trace,
 }
@@ -75,9 +75,8 @@ impl Watcher<'_> {
     fn could_be_otherwise(&self, told: SystemMessage, clock: &Clock) -> bool {
         let Some(of) = told.of else { return false };
         match told.gone {
-            true => self
-                .trace
-                .end_of(of)
+            true => self.trace.processes[of]
+                .position(Step::is_exit)
                 .is_some_and(|end| clock.get(&of).is_none_or(|known| *known <= end)),
             false => {
                 let end = self.causes.of_end(of);
@@ -90,16 +89,16 @@ impl Watcher<'_> {
     }
 }
 
-/// Behind how many steps of a process its monitors and links were made of which its messages tell, by the numbers of these.
+/// Where a process has made the monitors and links of which its messages tell, by the numbers of these.
 /// Monitors of one process tell in their order; of those that were given up, the latest ones are taken for it.
 fn watches(
     it: &Process,
-    process: usize,
+    process: ProcessIndex,
     arrived: &Arrived,
     sent: &SentSignals,
-) -> FxHashMap<u32, usize> {
+) -> FxHashMap<u32, StepIndex> {
     let own = OwnSteps::of_process(it);
-    let mut asked: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
+    let mut asked: BTreeMap<(ProcessIndex, bool), Vec<StepIndex>> = BTreeMap::new();
     let signals = sent.of(process);
     for (at, signal) in signals.iter().enumerate() {
         let line = (signal.to, signal.kind.is_of_link());
@@ -111,7 +110,8 @@ fn watches(
                     .iter()
                     .take_while(|next| next.steps == signal.steps);
                 let exits = next.any(|next| next.kind.is_exit());
-                of.push(own.first_behind(signal.steps) + usize::from(!exits));
+                let place = own.first_behind(signal.steps);
+                of.push(if exits { place } else { place.next() });
             }
             SignalKind::Demonitor | SignalKind::Unlink => drop(of.pop()),
             SignalKind::Exit | SignalKind::Kill | SignalKind::Normal => {}
@@ -134,8 +134,8 @@ fn watches(
 }
 
 /// Whether a message is of the end of a process, not of a call of `exit/2`.
-fn is_of_end(arrived: &Arrived, sent: &SentSignals, to: usize, told: SystemMessage) -> bool {
-    let signal = arrived.messages.get(&(to, told.number));
+fn is_of_end(arrived: &Arrived, sent: &SentSignals, to: ProcessIndex, told: SystemMessage) -> bool {
+    let signal = arrived.messages.get(&told.at(to));
     signal
         .and_then(|signal| sent.get(*signal))
         .is_none_or(|signal| signal.is_of_end)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::super::accesses::To;
-use super::super::{Access, Accesses, Common, Step, Trace};
+use super::super::{Access, Accesses, Common, ProcessIndex, Step, StepAt, StepIndex, Trace};
 use super::causes::{Clock, Known, join};
 use super::{Accessed, Causes, Pair, RACES_MAX, Race};
 
@@ -18,7 +18,7 @@ pub(in super::super) fn with_accesses(mut trace: Trace, accesses: &Accesses) -> 
     if accesses.is_empty() {
         return trace;
     }
-    for (at, process) in trace.processes.iter_mut().enumerate() {
+    for (at, process) in trace.processes.entries_mut() {
         let mut made = accesses.of(at).iter().peekable();
         let mut own = 0;
         let mut steps = Vec::with_capacity(process.steps.len() + made.len());
@@ -46,12 +46,12 @@ pub(in super::super) fn with_accesses(mut trace: Trace, accesses: &Accesses) -> 
 /// other, and of which nothing else says so.
 pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {
     let mut races = Vec::new();
-    for (of, process) in trace.processes.iter().enumerate() {
+    for (of, process) in trace.processes.entries() {
         let mut clock = causes
             .of_beginning(of)
             .map(Known::clock)
             .unwrap_or_default();
-        for (second_step, step) in process.steps.iter().enumerate() {
+        for (second_step, step) in process.numbered() {
             match step {
                 Step::Receive(message) => {
                     if let Some(known) = causes.of_cause(of, *message) {
@@ -62,7 +62,7 @@ pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {
                     let number = *access;
                     races.push(Race {
                         process: other.of,
-                        step: 0,
+                        step: StepIndex::FIRST,
                         pair: Pair::Accesses(Accessed {
                             first: *other,
                             second: Access { of, number },
@@ -82,9 +82,10 @@ pub(super) fn told(trace: &Trace, causes: &Causes) -> Vec<Race> {
 impl Trace {
     /// Whether an access had been made for sure at the last steps that this clock knows of.
     fn is_known(&self, clock: &Clock, access: Access) -> bool {
-        let steps = &self.processes[access.of].steps;
-        let known = clock.get(&access.of).copied().unwrap_or(0).min(steps.len());
-        steps[..known].iter().any(|step| match step {
+        let process = &self.processes[access.of];
+        let known = clock.get(&access.of).copied().unwrap_or_default();
+        let steps = process.before(known.min(process.end()));
+        steps.iter().any(|step| match step {
             Step::After { access: number, .. } | Step::Accesses(number) => *number >= access.number,
             _ => false,
         })
@@ -92,12 +93,20 @@ impl Trace {
 }
 
 /// The last accesses of a kind, one of each process.
-type Last = BTreeMap<usize, (Access, Known)>;
+type Last = BTreeMap<ProcessIndex, Made>;
+
+/// An access, where it stands among the steps of its process, and what is known there.
+#[derive(Clone, Debug)]
+struct Made {
+    access: Access,
+    step: StepIndex,
+    known: Known,
+}
 
 /// What was done to a part of an object, or to all of it, since the last change.
 #[derive(Debug, Default)]
 struct History {
-    changed: Option<(Access, Known)>,
+    changed: Option<Made>,
     read: Last,
 }
 
@@ -116,8 +125,8 @@ pub(in super::super) struct Seen {
     objects: FxHashMap<u64, Object>,
     /// The accesses of other processes that an access sees.
     before: FxHashMap<Access, Vec<Access>>,
-    /// Where the accesses are that see this one: processes, and places among their steps.
-    after: FxHashMap<Access, Vec<(usize, usize)>>,
+    /// Where the accesses are that see this one.
+    after: FxHashMap<Access, Vec<StepAt>>,
     /// What is known at an access that sees some of others.
     known: FxHashMap<Access, Known>,
     /// All accesses, in an order in which they can have been made.
@@ -127,61 +136,66 @@ pub(in super::super) struct Seen {
 }
 
 impl Seen {
-    /// Records an access at vector clock `clock`, behind `steps` steps of its process, then joins what the access
+    /// Records an access at vector clock `clock`, at this place among the steps of its process, then joins what the access
     /// observed into the clock.
-    pub(super) fn access(
+    pub(super) fn record_access(
         &mut self,
         access: Access,
         accesses: &Accesses,
-        steps: usize,
+        step: StepIndex,
         clock: &mut Clock,
     ) {
         let all = accesses.of(access.of);
         let made = all.binary_search_by_key(&access.number, |made| made.number);
         let to = made.map_or(&[][..], |at| &all[at].to);
-        let mut seen: Vec<(Access, Known, Common)> = Vec::new();
+        let mut seen: Vec<(Made, Common)> = Vec::new();
         for to in to {
             let object = self.objects.entry(to.object).or_default();
-            object.see(*to, |(other, known), part| {
-                let is_new = seen.iter().all(|(seen, ..)| seen != other);
-                if other.of != access.of && is_new {
+            object.see(*to, |other, part| {
+                let is_new = seen.iter().all(|(seen, _)| seen.access != other.access);
+                if other.access.of != access.of && is_new {
                     let object = to.object;
-                    seen.push((*other, known.clone(), Common { object, part }));
+                    seen.push((other.clone(), Common { object, part }));
                 }
             });
         }
-        self.find(access, steps - 1, &seen, clock);
-        for (other, known, _) in &seen {
-            join(clock, known);
-            self.before.entry(access).or_default().push(*other);
-            let place = (access.of, steps - 1);
-            self.after.entry(*other).or_default().push(place);
+        let process = access.of;
+        self.find_races(access, step, &seen, clock);
+        for (other, _) in &seen {
+            join(clock, &other.known);
+            self.before.entry(access).or_default().push(other.access);
+            let after = self.after.entry(other.access).or_default();
+            after.push(StepAt { process, step });
         }
-        let known = Known::new(access.of, steps, clock);
+        let known = Known::new(process, step.next(), clock);
         if !seen.is_empty() {
             self.known.insert(access, known.clone());
         }
         self.order.push(access);
+        let made = Made {
+            access,
+            step,
+            known,
+        };
         for to in to {
             let object = self.objects.entry(to.object).or_default();
-            object.note(*to, (access, known.clone()));
+            object.note(*to, made.clone());
         }
     }
 
     /// Those that could have come the other way around.
-    fn find(
+    fn find_races(
         &mut self,
         access: Access,
-        step: usize,
-        seen: &[(Access, Known, Common)],
+        step: StepIndex,
+        seen: &[(Made, Common)],
         clock: &Clock,
     ) {
-        for (at, (first, known, common)) in seen.iter().enumerate() {
-            let first_step = known.steps - 1;
-            let knows = |steps: usize| steps > first_step;
-            let is_known = knows(clock.get(&first.of).copied().unwrap_or(0));
+        for (at, (first, common)) in seen.iter().enumerate() {
+            let process = first.access.of;
+            let is_known = clock.get(&process).is_some_and(|end| first.step < *end);
             let mut others = seen.iter().enumerate().filter(|(other, _)| *other != at);
-            if is_known || others.any(|(_, (_, other, _))| knows(other.of(first.of))) {
+            if is_known || others.any(|(_, (other, _))| first.step < other.known.of(process)) {
                 continue;
             }
             if self.races.len() == RACES_MAX {
@@ -189,10 +203,10 @@ impl Seen {
                 return;
             }
             self.races.push(Race {
-                process: first.of,
-                step: first_step,
+                process,
+                step: first.step,
                 pair: Pair::Accesses(Accessed {
-                    first: *first,
+                    first: first.access,
                     second: access,
                     second_step: step,
                     common: Some(*common),
@@ -222,13 +236,13 @@ impl Seen {
         self.known.get(&access)
     }
 
-    /// Where the accesses are that see this one: processes, and places among their steps.
-    pub(super) fn after(&self, access: Access) -> &[(usize, usize)] {
+    /// Where the accesses are that see this one.
+    pub(super) fn after(&self, access: Access) -> &[StepAt] {
         self.after.get(&access).map_or(&[], Vec::as_slice)
     }
 
     /// As [`Seen::after`], for a step of the process at a place, which may be no access.
-    pub(in super::super) fn after_step(&self, of: usize, step: &Step) -> &[(usize, usize)] {
+    pub(in super::super) fn after_step(&self, of: ProcessIndex, step: &Step) -> &[StepAt] {
         match *step {
             Step::Accesses(number) => self.after(Access { of, number }),
             _ => &[],
@@ -237,7 +251,7 @@ impl Seen {
 
     /// What an access comes after, of those of other processes: what it sees. Where it is the second one of a race that
     /// is reordered: what the first one saw, instead of the first one.
-    fn comes_after(&self, access: Access, turned: Option<&Accessed>) -> Vec<Access> {
+    fn predecessors(&self, access: Access, turned: Option<&Accessed>) -> Vec<Access> {
         let sees = |access| self.before.get(&access).into_iter().flatten().copied();
         let mut after: Vec<Access> = sees(access).collect();
         if let Some(both) = turned.filter(|both| both.second == access) {
@@ -254,12 +268,12 @@ impl Seen {
     /// which accesses come after those of others.
     pub(in super::super) fn told(
         &self,
-        of: usize,
+        of: ProcessIndex,
         steps: &[Step],
         turned: Option<&Accessed>,
     ) -> Vec<Step> {
         let mut told = Vec::with_capacity(steps.len());
-        let mut after: FxHashMap<usize, u64> = FxHashMap::default();
+        let mut after: FxHashMap<ProcessIndex, u64> = FxHashMap::default();
         let (mut made, mut counted) = (0, 0);
         for step in steps {
             match step {
@@ -267,7 +281,7 @@ impl Seen {
                 Step::Accesses(number) => {
                     made = *number;
                     let access = Access { of, number: made };
-                    for other in self.comes_after(access, turned) {
+                    for other in self.predecessors(access, turned) {
                         let last = after.entry(other.of).or_default();
                         if *last < other.number {
                             *last = other.number;
@@ -295,7 +309,7 @@ impl Seen {
 
 impl Object {
     /// Calls `with` with each access that one to this sees, and the part that they have in common.
-    fn see<'o>(&'o self, to: To, mut with: impl FnMut(&'o (Access, Known), Option<u64>)) {
+    fn see<'o>(&'o self, to: To, mut with: impl FnMut(&'o Made, Option<u64>)) {
         let Object {
             whole,
             parts,
@@ -323,8 +337,8 @@ impl Object {
     }
 
     /// An access has been made.
-    fn note(&mut self, to: To, made: (Access, Known)) {
-        let of = made.0.of;
+    fn note(&mut self, to: To, made: Made) {
+        let of = made.access.of;
         match (to.part, to.is_change) {
             (None, true) => {
                 *self = Object {

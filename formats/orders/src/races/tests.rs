@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::tests::{PREFIX, TRACE, parsed, traces};
+use super::super::tests::{PREFIX, TRACE, p, parsed, traces};
 use super::super::{At, Site, Sites};
 use super::*;
 
@@ -20,7 +20,7 @@ fn races(text: &str) -> (Races, Vec<String>) {
         let both = messages(race);
         let message = |message: Message| races.trace.message(race.process, &message);
         let taken = both.taken.map_or("timeout".into(), message);
-        format!("{} {taken} {}", race.step, message(both.other))
+        format!("{} {taken} {}", race.step.index(), message(both.other))
     };
     let lines = races.all.iter().map(line).collect();
     (races, lines)
@@ -87,7 +87,8 @@ fn ends_and_time_outs_race_with_messages() {
         ["2 timeout l0.1:1", "2 timeout t0:1", "4 l0.1:1 t0:1"]
     );
     let steps = "{p0, [spawn(p0.1), spawn(p0.2), timeout, receive(t0:1, p0.2)]}";
-    assert_eq!(found.turned(&found.all[2]).expect("a log").line(0), steps);
+    let turned = found.turned(&found.all[2]).expect("a log");
+    assert_eq!(turned.line(p(0)), steps);
 }
 
 #[test]
@@ -114,7 +115,10 @@ fn places_in_the_code_rank_races() {
         is_of_application,
     };
     let trace = parsed(TRACE);
-    let sent = |from, number| Message::Sent { from, number };
+    let sent = |from, number| Message::Sent {
+        from: p(from),
+        number,
+    };
     let mut sites = Sites::default();
     for (message, line) in [
         (sent(0, 1), 1),
@@ -122,12 +126,12 @@ fn places_in_the_code_rank_races() {
         (sent(2, 2), 3),
         (sent(3, 1), 3),
     ] {
-        sites.insert(At::Receive(1, message), site(line, line == 2));
+        sites.insert(At::Receive(p(1), message), site(line, line == 2));
     }
     let told: Vec<_> = trace.clone().races(&sites).expect("races").all;
     let told = told.iter().map(|race| {
         (
-            race.step,
+            race.step.index(),
             race.is_of_application,
             messages(race).is_same_receive,
         )
@@ -145,7 +149,8 @@ fn places_in_the_code_rank_races() {
     // The processes of the trace, at other places.
     let other = parsed(&TRACE.replace("{p0.3, [send(l0.3:1)]}\n", ""));
     let moved = sites.of_other(&trace, &other);
-    assert_eq!(moved.get(At::Receive(1, sent(2, 2))), Some(&site(3, false)));
+    let receive = At::Receive(p(1), sent(2, 2));
+    assert_eq!(moved.get(receive), Some(&site(3, false)));
 }
 
 #[test]
@@ -154,7 +159,7 @@ fn a_message_that_a_receive_has_no_clause_for_does_not_race() {
     let all = trace.clone().races(&Sites::default()).expect("races").all;
     let [first, second] = [&all[0], &all[1]].map(messages);
     let mut sites = Sites::default();
-    let at = At::Receive(1, first.taken.expect("a message"));
+    let at = At::Receive(p(1), first.taken.expect("a message"));
     sites.insert(
         at,
         Site {

@@ -3,7 +3,7 @@
 use beamline_formats::ring::{Again, Label};
 
 use super::{Known, Reader, Sited, incomplete};
-use crate::{Message, Step};
+use crate::{Message, ProcessIndex, Step};
 
 /// A process that sends more between two other steps is damaged, or too large to be followed.
 const SENDINGS_MAX: u32 = 1 << 26;
@@ -20,7 +20,7 @@ impl Known {
 
 impl Reader<'_> {
     /// Its record tells of `count` sendings, of which some may be known already.
-    pub(super) fn sends(&mut self, me: usize, count: u64) -> Result<(), String> {
+    pub(super) fn add_sendings(&mut self, me: ProcessIndex, count: u64) -> Result<(), String> {
         let known = &mut self.all[me];
         let told = u32::try_from(count)
             .ok()
@@ -28,11 +28,15 @@ impl Reader<'_> {
         known.told_sent = told.ok_or_else(incomplete)?;
         let told = known.told_sent;
         known.note_site(Sited::Send(told));
-        self.sent_until(me, told)
+        self.add_sendings_until(me, told)
     }
 
     /// Its sendings up to this number are among its steps.
-    pub(super) fn sent_until(&mut self, me: usize, number: u32) -> Result<(), String> {
+    pub(super) fn add_sendings_until(
+        &mut self,
+        me: ProcessIndex,
+        number: u32,
+    ) -> Result<(), String> {
         let known = &mut self.all[me];
         known.check_sent(number)?;
         known
@@ -43,7 +47,7 @@ impl Reader<'_> {
     }
 
     /// The message of a label: its sender may tell the sending later, or never.
-    pub(super) fn sent(&mut self, label: Label) -> Result<Message, String> {
+    pub(super) fn message_of(&mut self, label: Label) -> Result<Message, String> {
         let from = self.place_of_low(label.from);
         let number = label.number;
         let known = &mut self.all[from];
@@ -53,28 +57,33 @@ impl Reader<'_> {
     }
 
     /// It does `times` times more what it did last, with the next messages of the same sender.
-    pub(super) fn takes_again(&mut self, me: usize, times: u64) -> Result<(), String> {
+    pub(super) fn repeat_take(&mut self, me: ProcessIndex, times: u64) -> Result<(), String> {
         let again = Again::from_word(times).ok_or_else(incomplete)?;
         for _ in 0..again.times() {
             let (label, sends) = self.all[me].taken.ok_or_else(incomplete)?;
-            self.takes(me, label.next().ok_or_else(incomplete)?, sends)?;
+            self.take(me, label.next().ok_or_else(incomplete)?, sends)?;
         }
         Ok(())
     }
 
     /// It takes a message that has just come, and before that it has sent one if it `sends`.
-    pub(super) fn takes(&mut self, me: usize, label: Label, sends: bool) -> Result<(), String> {
+    pub(super) fn take(
+        &mut self,
+        me: ProcessIndex,
+        label: Label,
+        sends: bool,
+    ) -> Result<(), String> {
         if sends {
-            self.sends(me, 1)?;
+            self.add_sendings(me, 1)?;
         }
         self.all[me].taken = Some((label, sends));
-        let message = self.sent(label)?;
+        let message = self.message_of(label)?;
         self.deliver(me, message)?;
         let last = self.all[me].queue.len() as u64 - 1;
         self.receive(me, last)
     }
 
-    pub(super) fn deliver(&mut self, me: usize, message: Message) -> Result<(), String> {
+    pub(super) fn deliver(&mut self, me: ProcessIndex, message: Message) -> Result<(), String> {
         let known = &mut self.all[me];
         let at = known.ahead.take().unwrap_or(known.queue.len());
         if at > known.queue.len() {
@@ -85,7 +94,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    pub(super) fn receive(&mut self, me: usize, at: u64) -> Result<(), String> {
+    pub(super) fn receive(&mut self, me: ProcessIndex, at: u64) -> Result<(), String> {
         let known = &mut self.all[me];
         let at = usize::try_from(at).map_err(|_| incomplete())?;
         let message = known.queue.remove(at).ok_or_else(incomplete)?;

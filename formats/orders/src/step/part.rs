@@ -7,7 +7,7 @@ use beamline_formats::name;
 
 use super::{Reader, Writer};
 use crate::reference::Reference;
-use crate::{Message as AnyMessage, Set, Setting, Signal, SystemMessage as Told};
+use crate::{Message as AnyMessage, ProcessIndex, Set, Setting, Signal, SystemMessage as Told};
 
 /// What a part looks like.
 pub(super) struct Shape {
@@ -37,7 +37,10 @@ pub(super) trait Part {
     fn read(from: &mut Reader<'_>) -> Option<Self::Of>;
 
     /// The value, where processes have other places; `None` where one that it needs has none.
-    fn moved(of: Self::Of, _place: &impl Fn(usize) -> Option<usize>) -> Option<Self::Of> {
+    fn moved(
+        of: Self::Of,
+        _place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>,
+    ) -> Option<Self::Of> {
         Some(of)
     }
 }
@@ -57,13 +60,13 @@ impl Reader<'_> {
     }
 
     /// The process that a word such as `p0.4` names.
-    fn process(&mut self, text: &str) -> Option<usize> {
+    fn process(&mut self, text: &str) -> Option<ProcessIndex> {
         let reference = text.strip_prefix('p')?.parse().ok()?;
         Some(self.places.place(&reference))
     }
 
     /// The process and the number of what is written as a letter, a process, a colon and a number from 1.
-    fn numbered(&mut self, text: &str) -> Option<(usize, u64)> {
+    fn numbered(&mut self, text: &str) -> Option<(ProcessIndex, u64)> {
         let (process, number) = text.split_at_checked(1)?.1.rsplit_once(':')?;
         let reference: Reference = process.parse().ok()?;
         let number = number.parse().ok().filter(|number| *number > 0)?;
@@ -120,18 +123,21 @@ impl Reader<'_> {
 pub(super) struct Process;
 
 impl Part for Process {
-    type Of = usize;
+    type Of = ProcessIndex;
 
-    fn write(of: &usize, to: &mut Writer<'_>) {
+    fn write(of: &ProcessIndex, to: &mut Writer<'_>) {
         to.word(&to.trace.name(*of));
     }
 
-    fn read(from: &mut Reader<'_>) -> Option<usize> {
+    fn read(from: &mut Reader<'_>) -> Option<ProcessIndex> {
         let text = from.next()?;
         from.process(text)
     }
 
-    fn moved(of: usize, place: &impl Fn(usize) -> Option<usize>) -> Option<usize> {
+    fn moved(
+        of: ProcessIndex,
+        place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>,
+    ) -> Option<ProcessIndex> {
         place(of)
     }
 }
@@ -197,7 +203,10 @@ impl Part for Message {
         })
     }
 
-    fn moved(of: AnyMessage, place: &impl Fn(usize) -> Option<usize>) -> Option<AnyMessage> {
+    fn moved(
+        of: AnyMessage,
+        place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>,
+    ) -> Option<AnyMessage> {
         of.moved(place)
     }
 }
@@ -307,7 +316,10 @@ impl Part for Access {
         from.access(text)
     }
 
-    fn moved(of: crate::Access, place: &impl Fn(usize) -> Option<usize>) -> Option<crate::Access> {
+    fn moved(
+        of: crate::Access,
+        place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>,
+    ) -> Option<crate::Access> {
         let by = place(of.of)?;
         Some(crate::Access { of: by, ..of })
     }
@@ -398,7 +410,10 @@ impl Part for Spent {
         })
     }
 
-    fn moved(of: crate::Spent, place: &impl Fn(usize) -> Option<usize>) -> Option<crate::Spent> {
+    fn moved(
+        of: crate::Spent,
+        place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>,
+    ) -> Option<crate::Spent> {
         let by = of.of.and_then(place);
         Some(crate::Spent { of: by, ..of })
     }
@@ -429,7 +444,7 @@ impl Part for Ending {
 
     fn moved(
         of: Option<Signal>,
-        place: &impl Fn(usize) -> Option<usize>,
+        place: &impl Fn(ProcessIndex) -> Option<ProcessIndex>,
     ) -> Option<Option<Signal>> {
         Some(of.and_then(|by| by.moved(place)))
     }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use beamline_formats::ring::{Group, Id, Recording};
 use beamline_orders::{
-    Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, Race, Races, Site, Sites,
-    Step, Trace,
+    Access, Accessed, Act, EarlierEnd, Kind, Message, Messages, Pair, ProcessIndex, Race, Races,
+    Site, Sites, Step, Trace,
 };
 use serde::Serialize;
 
@@ -105,7 +105,7 @@ impl Found {
 }
 
 /// Which of the messages that came to a process this one was.
-fn coming(trace: &Trace, receiver: usize, message: Message) -> Option<Coming> {
+fn coming(trace: &Trace, receiver: ProcessIndex, message: Message) -> Option<Coming> {
     let process = &trace.processes[receiver];
     let mut delivered = process.steps.iter().filter_map(|step| match step {
         Step::Deliver(message) => Some(*message),
@@ -265,7 +265,7 @@ impl<F: Fn(Coming) -> Option<u64>> ToPage<'_, F> {
         }
     }
 
-    fn message(&self, receiver: usize, message: Message, tables: &mut Tables<'_>) -> One {
+    fn message(&self, receiver: ProcessIndex, message: Message, tables: &mut Tables<'_>) -> One {
         let trace = &self.races.trace;
         let (from, is_end) = match message {
             Message::Sent { from, .. } => (Some(from), false),

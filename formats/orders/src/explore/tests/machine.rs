@@ -8,12 +8,14 @@ use beamline_formats::ring::Shared;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::accesses::{Object, To};
+use super::super::super::tests::p;
 use super::super::super::{
-    Access, Accesses, Message, Origin, Process, Signal, Step, SystemMessage, Trace,
+    Access, Accesses, Message, Origin, PerProcess, Process, ProcessIndex, Signal, Step,
+    SystemMessage, Trace,
 };
 use super::super::{EndedAt, Ends, ExitCall, Run, Traps, Watch};
 
-/// What a process of a program does.
+/// What a process of a program does. It names others by their places in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Sends a message of a kind to a process.
@@ -52,12 +54,12 @@ use Act::{
 
 impl Act {
     /// What process `at` does with it to the table, or to what tells of the end of a process, or whether it traps exits.
-    fn to(self, at: usize) -> Vec<To> {
+    fn to(self, at: ProcessIndex) -> Vec<To> {
         let (part, is_change) = match self {
-            Monitor(of) | Kill(of) => return vec![end_of(of, false)],
-            Link(of) => return vec![end_of(of, false), link(at, of)],
-            Unlink(of) => return vec![link(at, of)],
-            Ask(of) => return vec![end_of(of, false), trapping(of, false)],
+            Monitor(of) | Kill(of) => return vec![end_of(p(of), false)],
+            Link(of) => return vec![end_of(p(of), false), link(at, p(of))],
+            Unlink(of) => return vec![link(at, p(of))],
+            Ask(of) => return vec![end_of(p(of), false), trapping(p(of), false)],
             Trap => return vec![trapping(at, true)],
             End | Stop => return vec![end_of(at, true)],
             Read(key) => (key, false),
@@ -79,17 +81,17 @@ const END: u64 = 100;
 /// The number of the one that tells whether the first process traps exits.
 const TRAPPING: u64 = 200;
 
-fn end_of(process: usize, is_change: bool) -> To {
+fn end_of(process: ProcessIndex, is_change: bool) -> To {
     To {
-        object: END + process as u64,
+        object: END + process.index() as u64,
         is_change,
         part: None,
     }
 }
 
-fn trapping(process: usize, is_change: bool) -> To {
+fn trapping(process: ProcessIndex, is_change: bool) -> To {
     To {
-        object: TRAPPING + process as u64,
+        object: TRAPPING + process.index() as u64,
         ..end_of(process, is_change)
     }
 }
@@ -98,10 +100,10 @@ fn trapping(process: usize, is_change: bool) -> To {
 const LINK: u64 = 300;
 
 /// A change of whether two processes are linked.
-fn link(one: usize, other: usize) -> To {
+fn link(one: ProcessIndex, other: ProcessIndex) -> To {
     let (one, other) = link_of(one, other);
     To {
-        object: LINK + (10 * one + other) as u64,
+        object: LINK + (10 * one.index() + other.index()) as u64,
         ..end_of(one, true)
     }
 }
@@ -122,38 +124,38 @@ enum Item {
 #[derive(Clone)]
 pub(super) struct Machine<'p> {
     program: &'p Program,
-    next: Vec<usize>,
-    sent: Vec<u32>,
-    queues: Vec<Vec<(Message, u8)>>,
+    next: PerProcess<usize>,
+    sent: PerProcess<u32>,
+    queues: PerProcess<Vec<(Message, u8)>>,
     /// What came to a process, and is not handled: behind an exit signal, or before its turn where it follows a prefix.
-    held: Vec<VecDeque<Item>>,
+    held: PerProcess<VecDeque<Item>>,
     /// What ends tell, on its way: of whom, and to whom. To each it comes by itself.
-    on_way: Vec<(usize, usize, Item)>,
-    steps: Vec<Vec<Step>>,
-    receivers: Vec<Vec<Option<usize>>>,
-    timed: FxHashSet<(usize, u32)>,
+    on_way: Vec<(ProcessIndex, ProcessIndex, Item)>,
+    steps: PerProcess<Vec<Step>>,
+    receivers: PerProcess<Vec<Option<ProcessIndex>>>,
+    timed: FxHashSet<(ProcessIndex, u32)>,
     /// All accesses to the table, in their order.
     table: Vec<(Access, To)>,
     /// How many each process has made.
-    made: Vec<u64>,
+    made: PerProcess<u64>,
     accesses: Accesses,
     /// What each access came after, as the definition says.
-    saw: Vec<Vec<Vec<Access>>>,
-    has_ended: Vec<bool>,
+    saw: PerProcess<Vec<Vec<Access>>>,
+    has_ended: PerProcess<bool>,
     /// The processes that monitor each process.
-    monitors: Vec<Vec<usize>>,
-    watches: Vec<Watch<usize>>,
+    monitors: PerProcess<Vec<ProcessIndex>>,
+    watches: Vec<Watch<ProcessIndex>>,
     /// How many messages have told each process of others.
-    told: Vec<u32>,
+    told: PerProcess<u32>,
     /// Pairs of linked processes.
-    links: BTreeSet<(usize, usize)>,
-    is_trapping: Vec<bool>,
-    traps: Vec<Traps<usize>>,
-    exit_calls: Vec<ExitCall<usize>>,
-    ended_at: FxHashMap<usize, EndedAt>,
+    links: BTreeSet<(ProcessIndex, ProcessIndex)>,
+    is_trapping: PerProcess<bool>,
+    traps: Vec<Traps<ProcessIndex>>,
+    exit_calls: Vec<ExitCall<ProcessIndex>>,
+    ended_at: FxHashMap<ProcessIndex, EndedAt>,
 }
 
-fn link_of(one: usize, other: usize) -> (usize, usize) {
+fn link_of(one: ProcessIndex, other: ProcessIndex) -> (ProcessIndex, ProcessIndex) {
     (one.min(other), one.max(other))
 }
 
@@ -165,34 +167,34 @@ fn are_dependent(one: To, other: To) -> bool {
 
 impl<'p> Machine<'p> {
     pub(super) fn new(program: &'p Program) -> Machine<'p> {
-        let n = program.len();
+        let all: PerProcess<()> = program.iter().map(|_| ()).collect();
         Machine {
             program,
-            next: vec![0; n],
-            sent: vec![0; n],
-            queues: vec![Vec::new(); n],
-            held: vec![VecDeque::new(); n],
+            next: all.map(|_| 0),
+            sent: all.map(|_| 0),
+            queues: all.map(|_| Vec::new()),
+            held: all.map(|_| VecDeque::new()),
             on_way: Vec::new(),
-            steps: vec![Vec::new(); n],
-            receivers: vec![Vec::new(); n],
+            steps: all.map(|_| Vec::new()),
+            receivers: all.map(|_| Vec::new()),
             timed: FxHashSet::default(),
             table: Vec::new(),
-            made: vec![0; n],
+            made: all.map(|_| 0),
             accesses: Accesses::default(),
-            saw: vec![Vec::new(); n],
-            has_ended: vec![false; n],
-            monitors: vec![Vec::new(); n],
+            saw: all.map(|_| Vec::new()),
+            has_ended: all.map(|_| false),
+            monitors: all.map(|_| Vec::new()),
             watches: Vec::new(),
-            told: vec![0; n],
+            told: all.map(|_| 0),
             links: BTreeSet::new(),
-            is_trapping: vec![false; n],
+            is_trapping: all.map(|_| false),
             traps: Vec::new(),
             exit_calls: Vec::new(),
             ended_at: FxHashMap::default(),
         }
     }
 
-    fn access(&mut self, at: usize, act: Act) {
+    fn access(&mut self, at: ProcessIndex, act: Act) {
         let mut all = act.to(at);
         if act == Stop {
             let links = self.watches.iter().filter(|it| it.is_link && it.whom == at);
@@ -200,16 +202,16 @@ impl<'p> Machine<'p> {
             all.extend(links.map(|it| trapping(it.by, false)));
         }
         if let Unlink(of) = act
-            && self.is_watching(at, of)
+            && self.is_watching(at, p(of))
         {
-            all.push(end_of(of, false));
+            all.push(end_of(p(of), false));
         }
         self.made[at] += 1;
         let access = Access {
             of: at,
             number: self.made[at],
         };
-        let others = (0..self.program.len()).filter(|of| *of != at);
+        let others = self.next.indexes().filter(|of| *of != at);
         let last = |of| {
             let mut before = self.table.iter().rev();
             before.find(|(other, done)| {
@@ -239,31 +241,35 @@ impl<'p> Machine<'p> {
     }
 
     /// The processes that are linked to a process, and have not heard of its end.
-    fn linked_to(&self, at: usize) -> impl Iterator<Item = usize> {
+    fn linked_to(&self, at: ProcessIndex) -> impl Iterator<Item = ProcessIndex> {
         let links = self.links.iter();
         let links = links.filter(move |(one, other)| [*one, *other].contains(&at));
-        links.map(move |(one, other)| one + other - at)
+        links.map(move |(one, other)| if *one == at { *other } else { *one })
     }
 
     /// What it has monitored, linked to, called and ended, an access does: what comes to whom.
-    fn tells(&mut self, at: usize, act: Act) -> Vec<(usize, Item)> {
+    fn tells(&mut self, at: ProcessIndex, act: Act) -> Vec<(ProcessIndex, Item)> {
+        let other = match act {
+            Monitor(of) | Link(of) | Unlink(of) | Kill(of) | Ask(of) => p(of),
+            _ => at,
+        };
         match act {
-            Monitor(of) if self.has_ended[of] => vec![(at, self.down(at, of, true))],
-            Monitor(of) => {
-                self.monitors[of].push(at);
-                self.watch(at, of, None, false);
+            Monitor(_) if self.has_ended[other] => vec![(at, self.down(at, other, true))],
+            Monitor(_) => {
+                self.monitors[other].push(at);
+                self.watch(at, other, None, false);
                 Vec::new()
             }
-            Link(of) => {
-                if !self.has_ended[of] && !self.is_watching(at, of) {
-                    self.links.insert(link_of(at, of));
-                    self.watch(at, of, Some(self.made[at]), true);
-                    self.watch(of, at, None, true);
+            Link(_) => {
+                if !self.has_ended[other] && !self.is_watching(at, other) {
+                    self.links.insert(link_of(at, other));
+                    self.watch(at, other, Some(self.made[at]), true);
+                    self.watch(other, at, None, true);
                 }
                 Vec::new()
             }
-            Unlink(of) => {
-                self.unlink(at, of);
+            Unlink(_) => {
+                self.unlink(at, other);
                 Vec::new()
             }
             Trap => {
@@ -272,13 +278,13 @@ impl<'p> Machine<'p> {
                 self.traps.push(Traps { by, access, traps });
                 Vec::new()
             }
-            Kill(to) => vec![(to, self.exit_call(at, to, Ends::NotTrapping))],
-            Ask(to) if !self.is_trapping[to] => Vec::new(),
-            Ask(to) => vec![(to, self.exit_call(at, to, Ends::Nobody))],
+            Kill(_) => vec![(other, self.exit_call(at, other, Ends::NotTrapping))],
+            Ask(_) if !self.is_trapping[other] => Vec::new(),
+            Ask(_) => vec![(other, self.exit_call(at, other, Ends::Nobody))],
             End | Stop => {
                 self.has_ended[at] = true;
                 let exit = Item::Signal(Signal::End(at));
-                let hears = |by: &usize| act == End || self.is_trapping[*by];
+                let hears = |by: &ProcessIndex| act == End || self.is_trapping[*by];
                 let mut all: Vec<_> = self
                     .linked_to(at)
                     .filter(hears)
@@ -299,7 +305,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn exit_call(&mut self, from: usize, to: usize, ends: Ends) -> Item {
+    fn exit_call(&mut self, from: ProcessIndex, to: ProcessIndex, ends: Ends) -> Item {
         let (of, access) = (from, self.made[from]);
         self.exit_calls.push(ExitCall {
             from,
@@ -312,7 +318,7 @@ impl<'p> Machine<'p> {
         Item::Signal(Signal::Call(Access { of, number }))
     }
 
-    fn watch(&mut self, by: usize, whom: usize, links: Option<u64>, is_link: bool) {
+    fn watch(&mut self, by: ProcessIndex, whom: ProcessIndex, links: Option<u64>, is_link: bool) {
         self.watches.push(Watch {
             by,
             whom,
@@ -326,11 +332,11 @@ impl<'p> Machine<'p> {
         });
     }
 
-    fn down(&mut self, to: usize, of: usize, gone: bool) -> Item {
+    fn down(&mut self, to: ProcessIndex, of: ProcessIndex, gone: bool) -> Item {
         Item::Message(self.tell(to, of, gone, false), u8::from(gone))
     }
 
-    fn tell(&mut self, to: usize, of: usize, gone: bool, exit: bool) -> Message {
+    fn tell(&mut self, to: ProcessIndex, of: ProcessIndex, gone: bool, exit: bool) -> Message {
         self.told[to] += 1;
         Message::SystemMessage(SystemMessage {
             number: self.told[to],
@@ -341,7 +347,7 @@ impl<'p> Machine<'p> {
         })
     }
 
-    fn unlink(&mut self, at: usize, of: usize) {
+    fn unlink(&mut self, at: ProcessIndex, of: ProcessIndex) {
         let number = self.made[at];
         self.links.remove(&link_of(at, of));
         self.watches
@@ -354,17 +360,17 @@ impl<'p> Machine<'p> {
     }
 
     /// Whether a process is linked to another one, which may have ended.
-    fn is_watching(&self, by: usize, whom: usize) -> bool {
+    fn is_watching(&self, by: ProcessIndex, whom: ProcessIndex) -> bool {
         let mut links = self.watches.iter().filter(|it| it.is_link);
         links.any(|it| (it.by, it.whom) == (by, whom) && it.unlinks.is_none())
     }
 
-    fn is_exiting(&self, at: usize) -> bool {
+    fn is_exiting(&self, at: ProcessIndex) -> bool {
         self.steps[at].iter().any(Step::is_exit)
     }
 
     /// What a signal does to a process; `None` where the link was given up.
-    fn does(&self, at: usize, signal: Signal) -> Option<Does> {
+    fn does(&self, at: ProcessIndex, signal: Signal) -> Option<Does> {
         match signal {
             Signal::End(of) if !self.links.contains(&link_of(at, of)) => None,
             // One with the reason `normal` was sent while it trapped exits.
@@ -376,11 +382,11 @@ impl<'p> Machine<'p> {
     }
 
     /// With what a process has ended that told of it: not with `normal` where a signal ended it.
-    fn act_of_end(&self, at: usize) -> Act {
+    fn act_of_end(&self, at: ProcessIndex) -> Act {
         let by_signal = self.steps[at]
             .iter()
             .any(|step| matches!(step, Step::Exit(Some(_))));
-        match self.program[at].last() {
+        match self.program[at.index()].last() {
             Some(Stop) if !by_signal => Stop,
             _ => End,
         }
@@ -392,7 +398,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Handles what has come up to an exit signal that ends the process, or, with `waits`, that may become a message.
-    fn handle_held(&mut self, at: usize, waits: bool) {
+    fn handle_held(&mut self, at: ProcessIndex, waits: bool) {
         while let Some(item) = self.held[at].front().copied() {
             match item {
                 _ if self.is_exiting(at) => {}
@@ -408,7 +414,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn becomes_message(&mut self, at: usize, signal: Signal) {
+    fn becomes_message(&mut self, at: ProcessIndex, signal: Signal) {
         let of = match signal {
             Signal::End(of) => of,
             Signal::Call(call) => call.of,
@@ -426,7 +432,7 @@ impl<'p> Machine<'p> {
     }
 
     /// The process is ended by a signal: it has still to tell of its end.
-    fn dies(&mut self, at: usize, by: Signal) {
+    fn dies(&mut self, at: ProcessIndex, by: Signal) {
         let ended_at = match self.act(at) {
             Some(Take(_) | TakeAfter(_)) if self.queues[at].is_empty() => EndedAt::Receive,
             Some(Take(_) | TakeAfter(_)) => EndedAt::BeforeReceive,
@@ -438,23 +444,23 @@ impl<'p> Machine<'p> {
             self.timed.insert((at, nth));
         }
         self.steps[at].push(Step::Exit(Some(by)));
-        self.next[at] = self.program[at].len() - 1;
+        self.next[at] = self.program[at.index()].len() - 1;
         self.held[at].clear();
     }
 
-    fn receives(&self, at: usize) -> u32 {
+    fn receives(&self, at: ProcessIndex) -> u32 {
         let steps = self.steps[at].iter();
         let receives = steps.filter(|step| matches!(step, Step::Receive(_) | Step::Timeout));
         receives.count() as u32
     }
 
-    fn ends(&mut self, at: usize) -> Vec<(usize, Item)> {
+    fn ends(&mut self, at: ProcessIndex) -> Vec<(ProcessIndex, Item)> {
         self.access(at, End);
         self.tells(at, End)
     }
 
     /// Something comes to a process, at once.
-    fn come(&mut self, all: Vec<(usize, Item)>) {
+    fn come(&mut self, all: Vec<(ProcessIndex, Item)>) {
         for (to, item) in all {
             if !self.has_ended[to] {
                 self.held[to].push_back(item);
@@ -464,22 +470,22 @@ impl<'p> Machine<'p> {
     }
 
     /// What an access of this process tells: that another one is gone comes to it behind what the end of that one tells.
-    fn comes_behind(&mut self, at: usize, act: Act, told: Vec<(usize, Item)>) {
-        let is_on_way = |of: usize| self.on_way.iter().any(|one| (one.0, one.1) == (of, at));
+    fn comes_behind(&mut self, at: ProcessIndex, act: Act, told: Vec<(ProcessIndex, Item)>) {
+        let is_on_way = |of: ProcessIndex| self.on_way.iter().any(|one| (one.0, one.1) == (of, at));
         match act {
-            Monitor(of) if is_on_way(of) => self.tells_end(of, told),
+            Monitor(of) if is_on_way(p(of)) => self.tells_end(p(of), told),
             _ => self.come(told),
         }
     }
 
     /// A process ends: its watchers hear of it one after the other.
-    fn tells_end(&mut self, at: usize, all: Vec<(usize, Item)>) {
+    fn tells_end(&mut self, at: ProcessIndex, all: Vec<(ProcessIndex, Item)>) {
         let all = all.into_iter().map(|(to, item)| (at, to, item));
         self.on_way.extend(all);
     }
 
     /// What may come next of what the end of a process tells: the first thing to each.
-    fn after_word_of(&self, at: usize) -> Vec<Machine<'p>> {
+    fn after_word_of(&self, at: ProcessIndex) -> Vec<Machine<'p>> {
         let mut all = Vec::new();
         let mut told = BTreeSet::new();
         for (place, (of, to, item)) in self.on_way.iter().enumerate() {
@@ -510,21 +516,21 @@ impl<'p> Machine<'p> {
         format!("{log}{:?}", self.saw)
     }
 
-    fn act(&self, at: usize) -> Option<Act> {
-        self.program[at].get(self.next[at]).copied()
+    fn act(&self, at: ProcessIndex) -> Option<Act> {
+        self.program[at.index()].get(self.next[at]).copied()
     }
 
-    fn fits(&self, at: usize, kind: Option<u8>) -> Option<usize> {
+    fn fits(&self, at: ProcessIndex, kind: Option<u8>) -> Option<usize> {
         let mut queue = self.queues[at].iter();
         queue.position(|(_, of)| kind.is_none_or(|kind| kind == *of))
     }
 
-    fn deliver(&mut self, to: usize, (message, kind): (Message, u8)) {
+    fn deliver(&mut self, to: ProcessIndex, (message, kind): (Message, u8)) {
         self.steps[to].push(Step::Deliver(message));
         self.queues[to].push((message, kind));
     }
 
-    fn send(&mut self, from: usize, to: usize, kind: u8) -> (Message, u8) {
+    fn send(&mut self, from: ProcessIndex, to: ProcessIndex, kind: u8) -> (Message, u8) {
         self.sent[from] += 1;
         self.receivers[from].push(Some(to));
         self.steps[from].push(Step::Send(self.sent[from]));
@@ -533,7 +539,7 @@ impl<'p> Machine<'p> {
         (Message::Sent { from, number }, kind)
     }
 
-    fn take(&mut self, at: usize, place: usize, may_time_out: bool) {
+    fn take(&mut self, at: ProcessIndex, place: usize, may_time_out: bool) {
         if may_time_out {
             self.timed.insert((at, self.receives(at)));
         }
@@ -542,7 +548,7 @@ impl<'p> Machine<'p> {
         self.next[at] += 1;
     }
 
-    fn time_out(&mut self, at: usize) {
+    fn time_out(&mut self, at: ProcessIndex) {
         self.steps[at].push(Step::Timeout);
         self.next[at] += 1;
     }
@@ -582,7 +588,7 @@ impl<'p> Machine<'p> {
             return;
         }
         let mut goes_on = false;
-        for at in 0..self.program.len() {
+        for at in self.next.indexes() {
             for next in self.after_step_of(at) {
                 goes_on = true;
                 next.all_logs(logs, seen);
@@ -594,7 +600,7 @@ impl<'p> Machine<'p> {
     }
 
     /// What may come next, by a process.
-    fn after_step_of(&self, at: usize) -> Vec<Machine<'p>> {
+    fn after_step_of(&self, at: ProcessIndex) -> Vec<Machine<'p>> {
         let mut all = self.after_word_of(at);
         if let Some(Item::Signal(signal)) = self.held[at].front().copied() {
             let mut next = self.clone();
@@ -631,6 +637,7 @@ impl<'p> Machine<'p> {
                 next.handle_held(at, true);
             }
             Some(Send(to, kind)) => {
+                let to = p(to);
                 let (message, kind) = next.send(at, to, kind);
                 next.come(vec![(to, Item::Message(message, kind))]);
             }

@@ -6,9 +6,9 @@
 use rustc_hash::FxHashMap;
 
 use super::super::super::races::Known;
-use super::super::super::{Message, Signal, Step};
+use super::super::super::{Message, Process, ProcessIndex, Signal, Step, StepAt, StepIndex};
 use super::super::{EndedAt, Ends, Run};
-use super::{Alternative, Analysis, At, Turn};
+use super::{Alternative, Analysis, Turn};
 
 /// An exit signal that ends its receiver, unless that one traps exits.
 pub(super) struct Kill {
@@ -16,21 +16,29 @@ pub(super) struct Kill {
     /// It ends a process that traps exits, too.
     ends_any: bool,
     /// Where the receiver gives up the link: the place of that access among its steps.
-    until: Option<usize>,
+    until: Option<StepIndex>,
 }
 
 /// The exit signals that could end a process, and where it traps exits.
 pub(super) struct Fate {
     kills: Vec<Kill>,
     /// Where it begins to trap exits, and ceases to: places among its steps; `None`: before the run.
-    traps: Vec<(Option<usize>, bool)>,
+    traps: Vec<(Option<StepIndex>, bool)>,
+}
+
+/// Steps of a process that nobody sees, between the places where they begin and end. A signal that ends the process
+/// before any of them, or right behind them, does the same.
+#[derive(Clone, Copy)]
+struct Unseen {
+    begin: StepIndex,
+    end: StepIndex,
 }
 
 impl Fate {
     /// The fate of each process that such signals were sent to.
-    pub(super) fn all_of(run: &Run) -> FxHashMap<usize, Fate> {
-        let mut all = FxHashMap::<usize, Vec<Kill>>::default();
-        let place = |at: usize, number| place_of(&run.trace.processes[at].steps, number);
+    pub(super) fn all_of(run: &Run) -> FxHashMap<ProcessIndex, Fate> {
+        let mut all = FxHashMap::<ProcessIndex, Vec<Kill>>::default();
+        let place = |at: ProcessIndex, number| place_of(&run.trace.processes[at], number);
         for watch in run.watches.iter().filter(|it| it.is_link && it.fails) {
             all.entry(watch.by).or_default().push(Kill {
                 signal: Signal::End(watch.whom),
@@ -47,7 +55,7 @@ impl Fate {
                 });
             }
         }
-        let traps = |at: usize| {
+        let traps = |at: ProcessIndex| {
             let own = run.traps.iter().filter(move |traps| traps.by == at);
             own.map(|own| (place(at, own.access), own.traps)).collect()
         };
@@ -60,25 +68,24 @@ impl Fate {
     }
 
     /// Whether the process traps exits behind all its steps before this one.
-    fn is_trapping(&self, step: usize) -> bool {
+    fn is_trapping(&self, step: StepIndex) -> bool {
         let before = self.traps.iter().take_while(|(at, _)| *at < Some(step));
         before.last().is_some_and(|(_, traps)| *traps)
     }
 
-    /// The signals that could end the process between two of its steps.
-    fn of_way(&self, way: (usize, usize)) -> impl Iterator<Item = &Kill> {
-        let is_open = !self.is_trapping(way.0);
+    /// The signals that could end the process in these steps.
+    fn kills_in(&self, steps: Unseen) -> impl Iterator<Item = &Kill> {
+        let is_open = !self.is_trapping(steps.begin);
         let kills = self.kills.iter();
         kills.filter(move |kill| {
-            (is_open || kill.ends_any) && kill.until.is_none_or(|until| way.1 <= until)
+            (is_open || kill.ends_any) && kill.until.is_none_or(|until| steps.end <= until)
         })
     }
 }
 
 /// The place of an access among the steps of its process.
-fn place_of(steps: &[Step], number: u64) -> Option<usize> {
-    let is_it = |step: &Step| *step == Step::Accesses(number);
-    steps.iter().position(is_it)
+fn place_of(process: &Process, number: u64) -> Option<StepIndex> {
+    process.position(|step| *step == Step::Accesses(number))
 }
 
 /// Whether others may see a step: an end before it and an end behind it differ.
@@ -105,26 +112,26 @@ impl Analysis<'_> {
 
     /// The turns of ends by signals: where exit signals could have ended a process earlier, or others than the one that
     /// did.
-    pub(in super::super) fn turns_of_signals(&self, process: usize) -> Vec<Turn> {
+    pub(in super::super) fn turns_of_signals(&self, process: ProcessIndex) -> Vec<Turn> {
         let mut turns = Vec::new();
         let Some(fate) = self.fates.get(&process) else {
             return turns;
         };
-        let steps = &self.run.trace.processes[process].steps;
-        let mut begin = 0;
+        let it = &self.run.trace.processes[process];
+        let mut begin = StepIndex::FIRST;
         // Also behind the last step of a process that waits: a signal that became a message could have ended it there.
-        for (step, made) in steps.iter().map(Some).chain([None]).enumerate() {
+        let steps = it.numbered().map(|(step, made)| (step, Some(made)));
+        for (step, made) in steps.chain([(it.end(), None)]) {
             let is_exit = made.is_some_and(Step::is_exit);
             if !made.is_none_or(is_visible) && !is_exit {
                 continue;
             }
-            let way = (begin, step);
-            for kill in fate.of_way(way) {
+            let unseen = Unseen { begin, end: step };
+            for kill in fate.kills_in(unseen) {
                 let ended_so = made == Some(&Step::Exit(Some(kill.signal)));
-                if !ended_so && self.could_come(fate, kill, process, way) {
+                if !ended_so && self.could_come(fate, kill, process, unseen) {
                     turns.push(Turn {
-                        process,
-                        step,
+                        at: StepAt { process, step },
                         instead: Alternative::Ends(kill.signal),
                     });
                 }
@@ -132,20 +139,21 @@ impl Analysis<'_> {
             if is_exit {
                 break;
             }
-            begin = step + 1;
+            begin = step.next();
         }
         turns
     }
 
-    /// Whether a signal could have come between two steps of a process: its cause does not depend on what is behind
-    /// them, the process does not show that it had come before, and no other signal comes first.
-    fn could_come(&self, fate: &Fate, kill: &Kill, process: usize, way: (usize, usize)) -> bool {
+    /// Whether a signal could have come in these steps of a process: its cause does not depend on what is behind them,
+    /// the process does not show that it had come before, and no other signal comes first.
+    fn could_come(&self, fate: &Fate, kill: &Kill, process: ProcessIndex, unseen: Unseen) -> bool {
         let Some(cause) = self.causes.of_signal(kill.signal) else {
             return false;
         };
-        let steps = &self.run.trace.processes[process].steps[..way.1];
-        let mut others = fate.of_way(way).filter(|it| it.signal != kill.signal);
-        cause.of(process) <= way.1
+        let steps = self.run.trace.processes[process].before(unseen.end);
+        let kills = fate.kills_in(unseen);
+        let mut others = kills.filter(|it| it.signal != kill.signal);
+        cause.of(process) <= unseen.end
             && !steps
                 .iter()
                 .any(|step| self.shows(process, step, kill.signal))
@@ -153,7 +161,7 @@ impl Analysis<'_> {
     }
 
     /// Whether this step shows that a signal had come: it takes what was sent behind the signal.
-    fn shows(&self, process: usize, step: &Step, signal: Signal) -> bool {
+    fn shows(&self, process: ProcessIndex, step: &Step, signal: Signal) -> bool {
         let Step::Receive(message) = step else {
             return false;
         };
@@ -163,28 +171,31 @@ impl Analysis<'_> {
 
     /// Whether a step that knew this knew that a signal had been sent. The signals of an end are sent one after the
     /// other: only a step that took something of the ended process knows that this one was sent before.
-    fn is_known(&self, known: &Known, signal: Signal, sender: Option<usize>) -> bool {
+    fn is_known(&self, known: &Known, signal: Signal, sender: Option<ProcessIndex>) -> bool {
         let may_know = match signal {
             Signal::End(of) => sender == Some(of),
             Signal::Call(_) => true,
         };
         let signal = self.causes.of_signal(signal).filter(|_| may_know);
-        signal.is_some_and(|signal| known.of(signal.process) >= signal.steps)
+        signal.is_some_and(|signal| known.includes(signal))
     }
 
     /// Whether a receive cannot take a message whose sender knew this: a signal was sent before it, and would have
     /// ended the process.
-    pub(super) fn is_behind_a_signal(&self, at: At, message: Message, cause: &Known) -> bool {
+    pub(super) fn is_behind_a_signal(&self, at: StepAt, message: Message, cause: &Known) -> bool {
         let Some(fate) = self.fates.get(&at.process) else {
             return false;
         };
-        let steps = &self.run.trace.processes[at.process].steps[..at.step];
+        let steps = self.run.trace.processes[at.process].before(at.step);
         let begin = steps.iter().rposition(is_visible).map_or(0, |at| at + 1);
         let is_it = |signal| match message {
             Message::SystemMessage(_) => self.causes.is_of_signal(at.process, message, signal),
             Message::Sent { .. } => false,
         };
-        let mut kills = fate.of_way((begin, at.step));
+        let mut kills = fate.kills_in(Unseen {
+            begin: StepIndex::new(begin),
+            end: at.step,
+        });
         kills.any(|kill| !is_it(kill.signal) && self.is_known(cause, kill.signal, message.sender()))
     }
 
@@ -198,16 +209,20 @@ impl Analysis<'_> {
             return true;
         };
         let known = clock.get(&signal.process);
-        known.is_some_and(|steps| *steps >= signal.steps)
+        known.is_some_and(|known| *known >= signal.end)
     }
 
     /// Whether a process that a signal ended could have gone on: it did not end in a receive.
-    pub(super) fn could_go_on(&self, process: usize) -> bool {
+    pub(super) fn could_go_on(&self, process: ProcessIndex) -> bool {
         self.run.ended_at.get(&process) == Some(&EndedAt::Step)
     }
 
     /// The signal that ended a process in a receive, if one did, and whether the receive had looked at what had come.
-    pub(super) fn ended_in_receive(&self, process: usize, step: &Step) -> Option<(Signal, bool)> {
+    pub(super) fn ended_in_receive(
+        &self,
+        process: ProcessIndex,
+        step: &Step,
+    ) -> Option<(Signal, bool)> {
         let Step::Exit(Some(by)) = step else {
             return None;
         };

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::super::races::{Causes, Signals};
-use super::super::super::{Access, Message, Step, SystemMessage};
+use super::super::super::races::{Causes, Gone, Signals};
+use super::super::super::{Access, Message, PerProcess, ProcessIndex, Step, SystemMessage};
 use super::super::{Ends, ExitCall, Run, Watch};
 
 /// The messages to each process, by the process that has sent them or whose end they tell, in their order.
-pub(super) type Lines = Vec<BTreeMap<Option<usize>, Vec<Message>>>;
+pub(super) type Lines = PerProcess<BTreeMap<Option<ProcessIndex>, Vec<Message>>>;
 
 /// All messages to each process, by their senders: those that came in the order in which they did, and then the others.
 pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
-    let mut lines = vec![BTreeMap::<_, Vec<_>>::new(); run.trace.processes.len()];
+    let processes = &run.trace.processes;
+    let mut lines = processes.map(|_| BTreeMap::<_, Vec<_>>::new());
     let mut came = FxHashSet::default();
-    for (at, process) in run.trace.processes.iter().enumerate() {
+    for (at, process) in processes.entries() {
         for step in &process.steps {
             if let Step::Deliver(message) = step {
                 lines[at]
@@ -26,7 +27,7 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
             }
         }
     }
-    for (from, receivers) in run.receivers.iter().enumerate() {
+    for (from, receivers) in run.receivers.entries() {
         for (number, to) in (1..).zip(receivers) {
             let message = Message::Sent { from, number };
             if let Some(to) = to
@@ -45,7 +46,7 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
     for one in untold {
         let (to, message) = (one.to, one.message());
         let line = lines[to].entry(message.sender()).or_default();
-        let cause = |message: &Message| causes.of_cause(to, *message).map(|cause| cause.steps);
+        let cause = |message: &Message| causes.of_cause(to, *message).map(|cause| cause.end);
         let is_before =
             |other: &Message| came.contains(&(to, *other)) || cause(other) <= cause(&message);
         let at = line.iter().rposition(is_before).map_or(0, |at| at + 1);
@@ -62,7 +63,7 @@ pub(super) fn lines(run: &Run, untold: &[Untold], causes: &Causes) -> Lines {
 /// A message of a monitor, a link or `exit/2` that could have come and did not: its receiver had ended before, had
 /// given up the monitor, or looked no more.
 pub(super) struct Untold {
-    pub(super) to: usize,
+    pub(super) to: ProcessIndex,
     pub(super) told: SystemMessage,
     /// Its receiver's receive, counted from 0, from which on it can be taken no more.
     pub(super) until: Option<u32>,
@@ -88,8 +89,8 @@ impl Untold {
 
 pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     let mut all = Vec::new();
-    let mut next = FxHashMap::<usize, u32>::default();
-    let mut add = |to: usize, of: usize, (exit, gone), until, cause| {
+    let mut next = FxHashMap::<ProcessIndex, u32>::default();
+    let mut add = |to: ProcessIndex, of: ProcessIndex, (exit, gone), until, cause| {
         let last = || told(run, to).map(|told| told.number).max().unwrap_or(0);
         let number = next.entry(to).or_insert_with(last);
         *number += 1;
@@ -109,7 +110,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
     };
     for ((to, whom, exit), mut limits) in watches(run) {
         let is_of_end = |told: &&SystemMessage| {
-            let is_of_call = signals.messages.contains_key(&(to, told.number));
+            let is_of_call = signals.messages.contains_key(&told.at(to));
             told.of == Some(whom) && told.exit == exit && !told.gone && !is_of_call
         };
         let came = told(run, to).filter(is_of_end).count();
@@ -128,7 +129,7 @@ pub(super) fn untold(run: &Run, signals: &Signals) -> Vec<Untold> {
             add(to, whom, (false, true), until, Some(access));
         }
     }
-    let becomes_message = |call: &ExitCall<usize>| match call.ends {
+    let becomes_message = |call: &ExitCall<ProcessIndex>| match call.ends {
         Ends::Any => false,
         Ends::NotTrapping => run.traps_at_end(call.to),
         Ends::Nobody => true,
@@ -158,7 +159,7 @@ pub(super) fn is_unlinked(run: &Run, causes: &Causes, one: &Untold) -> bool {
     let Some(end) = last.next().and_then(|number| place(of, number)) else {
         return false;
     };
-    let is_of = |it: &&Watch<usize>| it.is_link && (it.by, it.whom) == (one.to, of);
+    let is_of = |it: &&Watch<ProcessIndex>| it.is_link && (it.by, it.whom) == (one.to, of);
     let mut links = run.watches.iter().filter(is_of);
     links.all(|link| {
         let given_up = link.unlinks.and_then(|number| place(one.to, number));
@@ -168,12 +169,12 @@ pub(super) fn is_unlinked(run: &Run, causes: &Causes, one: &Untold) -> bool {
 
 /// Adds messages about names that nobody has, which processes would have got if no signal had ended them before.
 pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: &mut Causes) {
-    let mut next = FxHashMap::<usize, u32>::default();
+    let mut next = FxHashMap::<ProcessIndex, u32>::default();
     let of_nobody = causes
         .gone_untold()
         .iter()
-        .filter(|(_, of, _)| of.is_none());
-    for (to, of, known) in of_nobody.cloned().collect::<Vec<_>>() {
+        .filter(|(gone, _)| gone.of.is_none());
+    for (Gone { by: to, of }, known) in of_nobody.cloned().collect::<Vec<_>>() {
         if run.trace.processes[to].ended_by().is_none() {
             continue;
         }
@@ -195,17 +196,17 @@ pub(super) fn add_gone(run: &Run, untold: &[Untold], lines: &mut Lines, causes: 
             .entry(of)
             .or_default()
             .push(Message::SystemMessage(told));
-        causes.tells_gone(to, *number, known);
+        causes.record_gone(told.at(to), known);
     }
 }
 
 /// For each watcher of an end, and each process it watches, the receives up to which a message of that end can come: of
 /// links (`true`), or of monitors.
-fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
+fn watches(run: &Run) -> BTreeMap<(ProcessIndex, ProcessIndex, bool), Vec<Option<u32>>> {
     let mut pairs = BTreeMap::<_, Vec<_>>::new();
-    let has_ended = |at: usize| run.trace.processes[at].has_ended();
+    let has_ended = |at: ProcessIndex| run.trace.processes[at].has_ended();
     let watches = run.watches.iter().filter(|it| it.finds_gone.is_none());
-    let tells = |it: &Watch<usize>| match (it.is_link, it.fails) {
+    let tells = |it: &Watch<ProcessIndex>| match (it.is_link, it.fails) {
         (false, _) => true,
         (true, true) => run.traps_at_end(it.by),
         (true, false) => !it.is_lost,
@@ -221,7 +222,7 @@ fn watches(run: &Run) -> BTreeMap<(usize, usize, bool), Vec<Option<u32>>> {
 
 /// Monitors of one process on another one that it found gone: the receive up to which the message can be taken, and the
 /// access that found that.
-type FoundGone = BTreeMap<(usize, usize), Vec<(Option<u32>, u64)>>;
+type FoundGone = BTreeMap<(ProcessIndex, ProcessIndex), Vec<(Option<u32>, u64)>>;
 
 /// The monitors of processes that were gone.
 fn found_gone(run: &Run) -> FoundGone {
@@ -236,7 +237,7 @@ fn found_gone(run: &Run) -> FoundGone {
 }
 
 /// The messages that a process got which no process has sent.
-fn told(run: &Run, process: usize) -> impl Iterator<Item = &SystemMessage> {
+fn told(run: &Run, process: ProcessIndex) -> impl Iterator<Item = &SystemMessage> {
     let steps = run.trace.processes[process].steps.iter();
     steps.filter_map(|step| match step {
         Step::Deliver(Message::SystemMessage(told)) => Some(told),

@@ -5,12 +5,17 @@
 
 use rustc_hash::FxHashSet;
 
-use super::super::super::{Message, Signal, Step};
+use super::super::super::{Message, ProcessIndex, Signal, Step};
 use super::Analysis;
 
 impl Analysis<'_> {
     /// Notes whose exit signals could be lost because of this step of a process, which gives up a link.
-    pub(super) fn note_lost(&self, process: usize, step: &Step, lost: &mut FxHashSet<usize>) {
+    pub(super) fn note_lost(
+        &self,
+        process: ProcessIndex,
+        step: &Step,
+        lost: &mut FxHashSet<ProcessIndex>,
+    ) {
         let Step::Accesses(number) = *step else {
             return;
         };
@@ -22,9 +27,9 @@ impl Analysis<'_> {
     /// Whether a message is one of these signals.
     pub(super) fn could_be_lost(
         &self,
-        process: usize,
+        process: ProcessIndex,
         message: Message,
-        lost: &FxHashSet<usize>,
+        lost: &FxHashSet<ProcessIndex>,
     ) -> bool {
         let mut lost = lost.iter();
         lost.any(|of| self.causes.is_of_signal(process, message, Signal::End(*of)))
@@ -33,7 +38,7 @@ impl Analysis<'_> {
     /// Whether a process waits without a time-out for a signal that could have been lost: then it could have waited for
     /// ever, which is not explored.
     pub(in super::super) fn waits_for_what_could_be_lost(&self) -> bool {
-        let mut processes = self.run.trace.processes.iter().enumerate();
+        let mut processes = self.run.trace.processes.entries();
         processes.any(|(process, made)| {
             let (mut lost, mut nth) = (FxHashSet::default(), 0);
             made.steps.iter().any(|step| {

@@ -5,7 +5,9 @@ use rustc_hash::FxHashSet;
 
 use super::super::super::accesses::To;
 use super::super::super::races::join;
-use super::super::super::{Access, Message, Step, Trace};
+use super::super::super::{
+    Access, Message, PerProcess, Process, ProcessIndex, Step, StepAt, StepIndex, Trace,
+};
 use super::super::choices::{Beginning, Choice, Choices, Did};
 use super::super::reads_from::{Made, Predecessors};
 use super::super::{Run, Watch};
@@ -15,22 +17,25 @@ use super::{Alternative, Analysis, Turn, places};
 impl Analysis<'_> {
     /// Where the steps of each process end that do not depend on the receive of a turn, or on the access that came
     /// first.
-    pub(in super::super) fn ends(&self, turn: &Turn) -> Vec<usize> {
+    pub(in super::super) fn ends(&self, turn: &Turn) -> PerProcess<StepIndex> {
         let cut = match turn.instead {
             Alternative::TimesOut
             | Alternative::Takes(_)
             | Alternative::Ends(_)
-            | Alternative::GoesOn => (turn.process, turn.step),
-            Alternative::Precedes(_, first, step) => (first.of, step),
+            | Alternative::GoesOn => turn.at,
+            Alternative::Precedes(_, first, step) => StepAt {
+                process: first.of,
+                step,
+            },
         };
         let seen = &self.causes.seen;
         let after = |at, step: &Step| seen.after_step(at, step);
         let mut ends = self.takers.ends(&self.run.trace, vec![cut], after);
         // A timer whose steps are cut has not ended in the prefix, not even by a cancel: so none of its steps are kept.
         for at in &self.run.timers {
-            let is_whole = ends[*at] == self.run.trace.processes[*at].steps.len();
-            if !is_whole && ![turn.process, cut.0].contains(at) {
-                ends[*at] = 0;
+            let is_whole = ends[*at] == self.run.trace.processes[*at].end();
+            if !is_whole && ![turn.at.process, cut.process].contains(at) {
+                ends[*at] = StepIndex::FIRST;
             }
         }
         ends
@@ -41,15 +46,12 @@ impl Analysis<'_> {
     pub(in super::super) fn beginning(
         &self,
         turn: &Turn,
-        ends: &[usize],
+        ends: &PerProcess<StepIndex>,
         choices: &mut Choices,
-        is_left_out: impl Fn(usize) -> bool,
+        is_left_out: impl Fn(ProcessIndex) -> bool,
     ) -> Beginning {
-        let processes = self
-            .choices
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !is_left_out(*at));
+        let processes = self.choices.entries();
+        let processes = processes.filter(|(at, _)| !is_left_out(*at));
         let kept = processes.flat_map(|(at, all)| {
             let kept = all.iter().take_while(move |(step, _)| *step < ends[at]);
             kept.map(|(_, choice)| *choice)
@@ -59,8 +61,9 @@ impl Analysis<'_> {
         match turn.instead {
             Alternative::GoesOn => {
                 let steps = self.count_before(turn) + 1;
-                reach.retain(|(process, _)| *process != turn.process);
-                reach.push((turn.process, steps));
+                let of = turn.at.process;
+                reach.retain(|(process, _)| *process != of);
+                reach.push((of, steps));
             }
             _ => kept.push(self.turned_choice(turn, ends, choices)),
         }
@@ -72,19 +75,29 @@ impl Analysis<'_> {
 
     /// How many steps that others may see come before that of a turn.
     fn count_before(&self, turn: &Turn) -> u32 {
-        count(&self.run.trace.processes[turn.process].steps[..turn.step])
+        count(self.steps_before(turn))
     }
 
-    fn turned_choice(&self, turn: &Turn, ends: &[usize], choices: &mut Choices) -> Choice {
-        let before = self.choices[turn.process]
+    /// The steps of the process of a turn before it.
+    fn steps_before(&self, turn: &Turn) -> &[Step] {
+        self.run.trace.processes[turn.at.process].before(turn.at.step)
+    }
+
+    fn turned_choice(
+        &self,
+        turn: &Turn,
+        ends: &PerProcess<StepIndex>,
+        choices: &mut Choices,
+    ) -> Choice {
+        let of = turn.at.process;
+        let before = self.choices[of]
             .iter()
-            .take_while(|(step, _)| *step < turn.step);
-        let slot = (turn.process, before.count() as u32);
+            .take_while(|(step, _)| *step < turn.at.step);
+        let slot = (of, before.count() as u32);
         let did = match turn.instead {
             Alternative::TimesOut => Did::TimedOut,
             Alternative::Takes(message) => self.would_do(turn, message),
             Alternative::Precedes(number, ..) => {
-                let of = turn.process;
                 Did::Predecessors(self.saw_before(ends, Access { of, number }))
             }
             Alternative::Ends(signal) => Did::Ended(signal, self.count_before(turn)),
@@ -96,7 +109,7 @@ impl Analysis<'_> {
     /// What a receive does that takes a message which may not have come in this run: the same as [`did`] says of the
     /// run in which it has. The messages before it in its line come before.
     fn would_do(&self, turn: &Turn, message: Message) -> Did {
-        let line = self.lines[turn.process].get(&message.sender());
+        let line = self.lines[turn.at.process].get(&message.sender());
         let before = line.into_iter().flatten();
         let before = before.take_while(|other| **other != message);
         did_behind(
@@ -106,14 +119,14 @@ impl Analysis<'_> {
     }
 
     /// What an access comes after, if it is made when each process has made its steps up to these ends.
-    fn saw_before(&self, ends: &[usize], access: Access) -> Predecessors {
+    fn saw_before(&self, ends: &PerProcess<StepIndex>, access: Access) -> Predecessors {
         let to = self.would_access(ends, access);
         self.made_by(ends).before(access.of, &to)
     }
 
     /// What an access is to, if it is made when each process has made its steps up to these ends. The access of a
     /// normal end reads whether the processes that are linked then trap exits.
-    fn would_access(&self, ends: &[usize], access: Access) -> Vec<To> {
+    fn would_access(&self, ends: &PerProcess<StepIndex>, access: Access) -> Vec<To> {
         let is_made = |of, number| {
             let place = self.accesses.get(&Access { of, number });
             place.is_some_and(|place| *place < ends[of])
@@ -140,14 +153,14 @@ impl Analysis<'_> {
             Step::Accesses(number) => Some(*number),
             _ => None,
         });
-        let is_fine = |watch: &Watch<usize>| watch.whom != access.of || !watch.fails;
+        let is_fine = |watch: &Watch<ProcessIndex>| watch.whom != access.of || !watch.fails;
         last == Some(access.number)
             && self.run.trace.processes[access.of].has_ended()
             && self.run.watches.iter().all(is_fine)
     }
 
     /// A read of whether a process traps exits, if it ever changes that.
-    fn trapping_of(&self, process: usize) -> Option<To> {
+    fn trapping_of(&self, process: ProcessIndex) -> Option<To> {
         let changes = self.run.traps.iter();
         let mut changes = changes.filter(|traps| traps.by == process && traps.access != 0);
         let (of, number) = (process, changes.next()?.access);
@@ -159,7 +172,7 @@ impl Analysis<'_> {
     }
 
     /// The accesses that are made when each process has made its steps up to these ends.
-    fn made_by(&self, ends: &[usize]) -> Made {
+    fn made_by(&self, ends: &PerProcess<StepIndex>) -> Made {
         let mut made = Made::default();
         for other in self.causes.seen.order() {
             if self.accesses[other] < ends[other.of] {
@@ -175,31 +188,30 @@ impl Analysis<'_> {
         if turn.is_access() {
             return Box::default();
         }
-        let mut clock = self.begins(turn.process);
-        for step in &self.run.trace.processes[turn.process].steps[..turn.step] {
-            self.learn(turn.process, step, &mut clock);
+        let of = turn.at.process;
+        let mut clock = self.first_clock(of);
+        for step in self.steps_before(turn) {
+            self.learn(of, step, &mut clock);
         }
         let cause = match turn.instead {
-            Alternative::Takes(message) => self.causes.of_cause(turn.process, message),
+            Alternative::Takes(message) => self.causes.of_cause(of, message),
             Alternative::Ends(signal) => self.causes.of_signal(signal),
             Alternative::TimesOut | Alternative::Precedes(..) | Alternative::GoesOn => None,
         };
         if let Some(cause) = cause {
             join(&mut clock, cause);
         }
-        let mut known: Vec<(usize, usize)> =
-            clock.iter().map(|(at, steps)| (*at, *steps)).collect();
-        known.retain(|(at, _)| *at != turn.process);
-        known.push((turn.process, turn.step));
+        let mut known: Vec<(ProcessIndex, StepIndex)> =
+            clock.iter().map(|(at, end)| (*at, *end)).collect();
+        known.retain(|(at, _)| *at != of);
+        known.push((of, turn.at.step));
         known.sort_unstable();
         let mut key = Vec::new();
-        for (at, steps) in known {
-            let before = self.choices[at]
-                .iter()
-                .take_while(|(step, _)| *step < steps);
+        for (at, end) in known {
+            let before = self.choices[at].iter().take_while(|(step, _)| *step < end);
             key.extend(before.map(|(_, choice)| *choice));
         }
-        key.push(self.turned_choice(turn, &[], choices));
+        key.push(self.turned_choice(turn, &PerProcess::default(), choices));
         key.into()
     }
 
@@ -215,7 +227,7 @@ impl Analysis<'_> {
             .take_while(move |other| *other != turn)
             .filter(move |other| {
                 sender.is_some()
-                    && (other.process, other.step) == (turn.process, turn.step)
+                    && other.at == turn.at
                     && other.message().map(Message::sender) == sender
             })
     }
@@ -225,31 +237,36 @@ impl Analysis<'_> {
     pub(in super::super) fn turned(
         &self,
         turn: &Turn,
-        ends: &[usize],
-        is_left_out: impl Fn(usize) -> bool,
+        ends: &PerProcess<StepIndex>,
+        is_left_out: impl Fn(ProcessIndex) -> bool,
     ) -> Trace {
         let mut trace = self.run.trace.clone();
         let last = self.last_steps(turn, ends);
-        for (at, process) in trace.processes.iter_mut().enumerate() {
-            let kept = &process.steps[..ends[at]];
+        for (at, process) in trace.processes.entries_mut() {
+            let kept = process.before(ends[at]);
             let mut steps = self.causes.seen.told(at, kept, None);
             let own = last.iter().filter(|(of, _)| *of == at);
             steps.extend(own.map(|(_, step)| step.clone()));
             if is_left_out(at) {
                 steps.retain(|step| !matches!(step, Step::After { .. } | Step::Accesses(_)));
             }
-            let turn = Some(turn).filter(|turn| turn.process == at);
+            let turn = Some(turn).filter(|turn| turn.at.process == at);
             let order = self.deliveries(at, &steps, turn);
             process.steps = delivered(steps, order);
         }
-        let whole: Vec<usize> = trace.processes.iter().map(|one| one.steps.len()).collect();
+        let whole = trace.processes.map(Process::end);
         trace.cut(&whole, None)
     }
 
     /// The messages that have to be delivered to a process so that it can make these steps: all that it receives, and
     /// what the same senders have sent before. They come in the order in which they came in this run, but the message
     /// of a turned receive comes before all for which that receive may have a clause.
-    fn deliveries(&self, process: usize, steps: &[Step], turn: Option<&Turn>) -> Vec<Message> {
+    fn deliveries(
+        &self,
+        process: ProcessIndex,
+        steps: &[Step],
+        turn: Option<&Turn>,
+    ) -> Vec<Message> {
         let received: FxHashSet<Message> = steps
             .iter()
             .filter_map(|step| match step {
@@ -262,8 +279,13 @@ impl Analysis<'_> {
             let last = line.iter().rposition(|message| received.contains(message));
             &line[..last.map_or(0, |at| at + 1)]
         });
-        let places = places(&self.run.trace.processes[process].steps);
-        let came = |message: &Message| places.get(message).map_or(usize::MAX, |at| at.delivered);
+        let it = &self.run.trace.processes[process];
+        let places = places(it);
+        let came = |message: &Message| {
+            places
+                .get(message)
+                .map_or(it.end().next(), |at| at.delivered)
+        };
         // Of the messages that did not come, some were dropped, and do not count.
         let can_come = |message: &&Message| {
             let is_in_time = |turn: &Turn| {
@@ -277,9 +299,9 @@ impl Analysis<'_> {
         let Some((turn, other)) = turn.and_then(|turn| Some((turn, turn.message()?))) else {
             return order;
         };
-        let passed = match &self.run.trace.processes[process].steps[turn.step] {
-            Step::Receive(taken) => came(taken),
-            _ => turn.step,
+        let passed = match it.step(turn.at.step) {
+            Some(Step::Receive(taken)) => came(taken),
+            _ => turn.at.step,
         };
         let may_fit = |message: &Message| {
             let is_taken = received.contains(message) && *message != other;
@@ -299,15 +321,15 @@ impl Analysis<'_> {
 
     /// Whether a message to the process of a turn has been dropped before the turn.
     fn is_dropped_before(&self, turn: &Turn, message: Message) -> bool {
-        let steps = &self.run.trace.processes[turn.process].steps[..turn.step];
+        let steps = self.steps_before(turn).iter();
         let is_receive = |step: &&Step| matches!(step, Step::Receive(_) | Step::Timeout);
-        let limit = self.limits.get(&(turn.process, message));
-        limit.is_some_and(|until| steps.iter().filter(is_receive).count() as u32 >= *until)
+        let limit = self.limits.get(&(turn.at.process, message));
+        limit.is_some_and(|until| steps.filter(is_receive).count() as u32 >= *until)
     }
 
     /// The steps of a turned run behind those that it has in common with this one, each with its process.
-    fn last_steps(&self, turn: &Turn, ends: &[usize]) -> Vec<(usize, Step)> {
-        let of = turn.process;
+    fn last_steps(&self, turn: &Turn, ends: &PerProcess<StepIndex>) -> Vec<(ProcessIndex, Step)> {
+        let of = turn.at.process;
         match turn.instead {
             Alternative::TimesOut => vec![(of, Step::Timeout)],
             Alternative::Ends(signal) => vec![(of, Step::Exit(Some(signal)))],
@@ -356,7 +378,7 @@ fn delivered(steps: Vec<Step>, mut order: Vec<Message>) -> Vec<Step> {
 
 /// What a receive did, in terms that are the same in every run: messages that say the same of a process are counted. A
 /// message that was dropped by then does not count, as nobody sees whether it has come.
-pub(super) fn did(run: &Run, receiver: usize, nth: u32, message: Message) -> Did {
+pub(super) fn did(run: &Run, receiver: ProcessIndex, nth: u32, message: Message) -> Did {
     let steps = run.trace.processes[receiver].steps.iter();
     let before = steps.map_while(|step| match step {
         Step::Deliver(other) => (other != &message).then_some(Some(other)),

@@ -1,6 +1,6 @@
 //! Which exit signals could have come earlier, and which processes could have been gone.
 
-use super::super::super::tests::parsed;
+use super::super::super::tests::{p, parsed};
 use super::*;
 use SignalKind::{Demonitor, Exit, Kill, Link, Monitor, Normal, Unlink};
 
@@ -12,6 +12,7 @@ fn races(text: &str, sent: &[Sent], traps: &[(usize, usize, bool)]) -> Vec<(Stri
     let trace = parsed(text);
     let mut sites = Sites::default();
     for (of, steps, kind, to) in sent.iter().copied() {
+        let (of, to) = (p(of), p(to));
         let own = trace.processes[of]
             .steps
             .iter()
@@ -26,7 +27,7 @@ fn races(text: &str, sent: &[Sent], traps: &[(usize, usize, bool)]) -> Vec<(Stri
         sites.signals.insert(of, signal);
     }
     for (of, steps, traps) in traps {
-        sites.signals.insert_traps(*of, *steps, *traps);
+        sites.signals.insert_traps(p(*of), *steps, *traps);
     }
     let races = trace.races(&sites).expect("races");
     let told = races.all.iter().filter_map(|race| {

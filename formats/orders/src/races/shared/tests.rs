@@ -6,8 +6,8 @@ use beamline_formats::ring::Shared;
 use proptest::prelude::*;
 
 use super::super::super::accesses::Object as Named;
-use super::super::super::tests::parsed;
-use super::super::super::{Site, Sites};
+use super::super::super::tests::{p, parsed};
+use super::super::super::{PerProcess, Site, Sites};
 use super::*;
 
 const PROCESSES: usize = 3;
@@ -39,7 +39,7 @@ fn numbered(wanted: &[Wanted]) -> Vec<(Access, To)> {
     let mut made = [0; PROCESSES];
     let number = wanted.iter().map(|(of, to)| {
         made[*of] += 1;
-        let (of, number) = (*of + 1, made[*of]);
+        let (of, number) = (p(*of + 1), made[*of]);
         (Access { of, number }, *to)
     });
     number.collect()
@@ -121,15 +121,15 @@ fn follow(log: &Trace, all: &[(Access, To)], choices: &[usize]) -> BTreeMap<Acce
         }
         (last, after)
     });
-    let known: Vec<_> = known.collect();
-    let mut made = vec![0; known.len()];
+    let known: PerProcess<_> = known.collect();
+    let mut made = known.map(|_| 0);
     for choice in choices.iter().cycle() {
-        let may = |of: &usize| {
+        let may = |of: &ProcessIndex| {
             let (last, after) = &known[*of];
             let mut after = after.get(&(made[*of] + 1)).into_iter().flatten();
             made[*of] < *last && after.all(|other| made[other.of] >= other.number)
         };
-        let turns: Vec<usize> = (0..known.len()).filter(may).collect();
+        let turns: Vec<ProcessIndex> = known.indexes().filter(may).collect();
         if turns.is_empty() {
             break;
         }
@@ -215,7 +215,7 @@ fn two(changed: Option<u64>, read: Option<u64>) -> (Trace, Sites) {
         };
         let all = &mut sites.accesses;
         let line = of as u32 + number as u32;
-        all.insert(of, (number, 0), Some(site(line)), to);
+        all.insert(p(of), (number, 0), Some(site(line)), to);
         let (shared, name) = (Shared::Table, "a table".to_owned());
         let part = part.map(|part| (part, "{key,1}"));
         all.name(object, Named { shared, name }, part);
@@ -262,7 +262,7 @@ fn places_of_accesses_are_those_of_the_same_processes_in_another_trace() {
     let (trace, sites) = two(None, None);
     let other = parsed("{p0, [spawn(p0.1), spawn(p0.2)]}\n{p0.2, []}\n{p0.1, []}");
     let sites = sites.of_other(&trace, &other);
-    let at = |of, number| sites.accesses.site(Access { of, number });
+    let at = |of, number| sites.accesses.site(Access { of: p(of), number });
     let lines = [at(2, 1), at(1, 1), at(1, 2)].map(|site| site.map(|site| site.line));
     assert_eq!(lines, [Some(2), Some(3), Some(4)]);
     assert_eq!(at(2, 2), None);

@@ -7,7 +7,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use beamline_orders::{Access, Message, Signal, Step as Recorded, SystemMessage, Trace};
+use beamline_orders::{
+    Access, Message, PerProcess, ProcessIndex, Signal, Step as Recorded, SystemMessage, Trace,
+};
 use parking_lot::Mutex;
 
 use super::{Plan, ReplayState, plan};
@@ -20,11 +22,11 @@ use crate::term::Pid;
 /// The accesses of all processes.
 pub(super) struct All {
     /// How many each recorded process has made.
-    made: Vec<AtomicU64>,
+    made: PerProcess<AtomicU64>,
     /// The least number that it made in the recorded run, as far as the trace says.
-    known: Vec<u64>,
+    known: PerProcess<u64>,
     /// Whether another process of the trace hears of the end of each process: then its accesses come before that.
-    tells_end: Vec<bool>,
+    tells_end: PerProcess<bool>,
     /// How many pairs of accesses are still to come in their order; in an exploration also how many accesses are still
     /// to be made.
     left: AtomicU64,
@@ -38,10 +40,10 @@ pub(super) struct All {
 
 impl All {
     pub(super) fn of(trace: &Trace) -> All {
-        let mut known = vec![0; trace.processes.len()];
-        let mut tells_end = vec![false; trace.processes.len()];
+        let mut known = trace.processes.map(|_| 0);
+        let mut tells_end = trace.processes.map(|_| false);
         let mut left = 0;
-        for (at, process) in trace.processes.iter().enumerate() {
+        for (at, process) in trace.processes.entries() {
             for step in &process.steps {
                 match step {
                     Recorded::After { access, other } => {
@@ -65,7 +67,7 @@ impl All {
         All {
             are_told: known.iter().any(|known| *known > 0),
             are_free: AtomicBool::new(false),
-            made: known.iter().map(|_| AtomicU64::new(0)).collect(),
+            made: known.map(|_| AtomicU64::new(0)),
             known,
             tells_end,
             left: AtomicU64::new(left),
@@ -74,7 +76,7 @@ impl All {
     }
 
     /// How many accesses a recorded process has made.
-    pub(super) fn made(&self, process: usize) -> u64 {
+    pub(super) fn made(&self, process: ProcessIndex) -> u64 {
         self.made[process].load(Ordering::Acquire)
     }
 
@@ -83,7 +85,7 @@ impl All {
     }
 
     /// The cursor for the accesses of a process that follows the one at this place.
-    pub(super) fn own(&self, process: usize, steps: &[Recorded]) -> AccessCursor {
+    pub(super) fn own(&self, process: ProcessIndex, steps: &[Recorded]) -> AccessCursor {
         let mut own = AccessCursor::new(steps);
         own.left = if is_explored() {
             self.known[process]
@@ -198,7 +200,7 @@ impl AccessCursor {
     }
 
     /// Whether the recorded process at this place made more accesses than have been made.
-    pub(super) fn has_any_left(&self, all: &All, process: usize) -> bool {
+    pub(super) fn has_any_left(&self, all: &All, process: ProcessIndex) -> bool {
         all.made(process) < all.known[process]
     }
 
@@ -308,7 +310,7 @@ impl Process {
     }
 
     /// What its access waits for, in words, with the recorded process that it waits for, if it is one.
-    pub(super) fn tell_access_waited_for(&self) -> Option<(Option<usize>, String)> {
+    pub(super) fn tell_access_waited_for(&self) -> Option<(Option<ProcessIndex>, String)> {
         let plan = plan()?;
         let follows = self.replay_state()?;
         follows.accesses.waits?;

@@ -1,6 +1,6 @@
 //! The answers of native functions in a replay, and the messages from outside: those of the recorded run.
 
-use beamline_orders::{Message, Step as Recorded, SystemMessage, Trace, Value};
+use beamline_orders::{Message, ProcessIndex, Step as Recorded, SystemMessage, Trace, Value};
 
 use super::{Plan, ReplayState, plan, ports};
 use crate::hash::HashMap;
@@ -11,11 +11,11 @@ use crate::term::Term;
 
 /// The messages from outside: by the place of the receiver and the number of the message among those that no process
 /// has sent.
-pub(super) type Contents = HashMap<(usize, u32), Box<[u8]>>;
+pub(super) type Contents = HashMap<(ProcessIndex, u32), Box<[u8]>>;
 
 /// Those of a trace.
 pub(super) fn contents(trace: &Trace) -> Contents {
-    let processes = trace.processes.iter().enumerate();
+    let processes = trace.processes.entries();
     let all = processes.flat_map(|(at, process)| {
         process.steps.iter().filter_map(move |step| match step {
             Recorded::Content {
@@ -36,7 +36,11 @@ pub(super) fn tells_contents(trace: &Trace) -> bool {
 
 impl Plan {
     /// The message that is due, if it came from outside in the recorded run.
-    pub(super) fn said_outside(&self, receiver: usize, due: &Message) -> Option<HeapMessage> {
+    pub(super) fn said_outside(
+        &self,
+        receiver: ProcessIndex,
+        due: &Message,
+    ) -> Option<HeapMessage> {
         let Message::SystemMessage(SystemMessage { number, .. }) = due else {
             return None;
         };
@@ -47,7 +51,7 @@ impl Plan {
     }
 
     /// Whether this message to `receiver` came from outside in the recorded run.
-    pub(super) fn has_content(&self, receiver: usize, told: &SystemMessage) -> bool {
+    pub(super) fn has_content(&self, receiver: ProcessIndex, told: &SystemMessage) -> bool {
         self.contents.contains_key(&(receiver, told.number))
     }
 

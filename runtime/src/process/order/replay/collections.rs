@@ -2,7 +2,7 @@
 //! when later collections come and what they cost. So these collections are made where they were in the recorded run,
 //! whether or not the request has come, and a request is only answered.
 
-use beamline_orders::Step as Recorded;
+use beamline_orders::{Step as Recorded, StepIndex};
 
 use super::{Plan, ReplayState, plan};
 use crate::process::{Control, Exiting, Process, order};
@@ -21,10 +21,10 @@ pub(super) fn is_collection(step: &Recorded) -> bool {
 impl ReplayState {
     /// Whether it has made the accesses that are recorded right before this step: a call makes its access before it
     /// leaves for a dirty scheduler, and is charged for when it is back.
-    fn has_made_accesses_before(&self, plan: &Plan, step: usize) -> bool {
-        let steps = &plan.trace.processes[self.cursor.process].steps;
-        match step.checked_sub(1).map(|before| &steps[before]) {
-            Some(Recorded::Accesses(number)) => plan.accesses.made(self.cursor.process) >= *number,
+    fn has_made_accesses_before(&self, plan: &Plan, step: StepIndex) -> bool {
+        let process = self.cursor.process;
+        match plan.trace.processes[process].before(step).last() {
+            Some(Recorded::Accesses(number)) => plan.accesses.made(process) >= *number,
             _ => true,
         }
     }
@@ -75,7 +75,7 @@ impl Process {
             return false;
         };
         let steps = follows.steps(plan);
-        let is_due = |(at, step): (usize, &Recorded)| match step {
+        let is_due = |(at, step): (StepIndex, &Recorded)| match step {
             Recorded::Collect {
                 reductions: due, ..
             } => *due <= reductions && follows.has_made_accesses_before(plan, at),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use beamline_formats::name;
-use beamline_orders::{Class, Message, Step as Recorded, Trace};
+use beamline_orders::{Class, Message, ProcessIndex, Step as Recorded, StepIndex, Trace};
 
 use super::Plan;
 use crate::process::order::{Source, Step};
@@ -29,12 +29,12 @@ pub(crate) enum ReceiveVerdict {
 /// the process would see it too soon.
 pub(super) struct Cursor {
     /// The recorded process.
-    pub(super) process: usize,
+    pub(super) process: ProcessIndex,
     /// Its next step that is no delivery.
-    step: usize,
+    step: StepIndex,
     /// Its next delivery: due when it comes before that step.
-    delivery: usize,
-    end: usize,
+    delivery: StepIndex,
+    end: StepIndex,
     /// The recorded messages in the queue, in its order; `None` for one that was not recorded.
     queue: VecDeque<Option<Message>>,
     /// How many messages have come that no process has sent, where the replay is to stop.
@@ -42,13 +42,13 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn new(trace: &Trace, process: usize) -> Cursor {
-        let steps = &trace.processes[process].steps;
+    pub(super) fn new(trace: &Trace, process: ProcessIndex) -> Cursor {
+        let recorded = &trace.processes[process];
         Cursor {
             process,
-            step: next_own(steps, 0),
-            delivery: next_delivery(steps, 0),
-            end: steps.len(),
+            step: next_own(&recorded.steps, StepIndex::FIRST),
+            delivery: next_delivery(&recorded.steps, StepIndex::FIRST),
+            end: recorded.end(),
             queue: VecDeque::new(),
             told: 0,
         }
@@ -60,7 +60,7 @@ impl Cursor {
     }
 
     /// Whether all steps before this one are made, and all that was to come before it has come.
-    pub(super) fn has_come_to(&self, step: usize) -> bool {
+    pub(super) fn has_come_to(&self, step: StepIndex) -> bool {
         self.step >= step && self.delivery >= step
     }
 
@@ -78,9 +78,9 @@ impl Cursor {
     pub(super) fn all_due<'t>(
         &self,
         steps: &'t [Recorded],
-    ) -> impl Iterator<Item = (usize, &'t Recorded)> {
-        let due = steps.get(self.delivery..self.step).unwrap_or(&[]);
-        (self.delivery..).zip(due)
+    ) -> impl Iterator<Item = (StepIndex, &'t Recorded)> {
+        let due = steps.get(self.delivery.index()..self.step.index());
+        self.delivery.onward().zip(due.unwrap_or(&[]))
     }
 
     /// The recorded messages that are to come before its next step.
@@ -97,23 +97,23 @@ impl Cursor {
     /// The next delivery, if it is due and no message: an exit signal that is lost, news of a link, or a collection.
     pub(super) fn due_signal<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
         let due = steps
-            .get(self.delivery)
+            .get(self.delivery.index())
             .filter(|_| self.delivery < self.step);
         due.filter(|due| !matches!(due, Recorded::Deliver(_)))
     }
 
     /// The signal that was due has come: goes on to the next delivery.
     pub(super) fn advance_delivery(&mut self, steps: &[Recorded]) {
-        self.delivery = next_delivery(steps, self.delivery + 1);
+        self.delivery = next_delivery(steps, self.delivery.next());
     }
 
     /// The place of what is to come next.
-    pub(super) fn delivery(&self) -> usize {
+    pub(super) fn delivery(&self) -> StepIndex {
         self.delivery
     }
 
     /// The place of its next step.
-    pub(super) fn step(&self) -> usize {
+    pub(super) fn step(&self) -> StepIndex {
         self.step
     }
 
@@ -133,12 +133,12 @@ impl Cursor {
 
     /// Its next step.
     pub(super) fn next<'t>(&self, steps: &'t [Recorded]) -> Option<&'t Recorded> {
-        steps.get(self.step)
+        steps.get(self.step.index())
     }
 
     /// Its next step is made.
     pub(super) fn go_on(&mut self, steps: &[Recorded]) {
-        self.step = next_own(steps, self.step + 1);
+        self.step = next_own(steps, self.step.next());
     }
 
     /// Whether no run can follow this prefix: its last step is a receive for which all has come, and which has not been
@@ -146,7 +146,7 @@ impl Cursor {
     pub(super) fn refuses(&self, steps: &[Recorded]) -> bool {
         let next = self.next(steps);
         let is_receive = matches!(next, Some(Recorded::Receive(_) | Recorded::Timeout));
-        is_receive && self.due(steps).is_none() && next_own(steps, self.step + 1) == steps.len()
+        is_receive && self.due(steps).is_none() && next_own(steps, self.step.next()) == self.end
     }
 
     pub(super) fn turn(&self, steps: &[Recorded]) -> ReceiveVerdict {
@@ -202,7 +202,7 @@ impl Cursor {
         // One that was not recorded has its place, too: receives say by places which message they take.
         self.queue.insert(at.min(self.queue.len()), due);
         if due.is_some() {
-            self.delivery = next_delivery(steps, self.delivery + 1);
+            self.advance_delivery(steps);
         }
         due.is_some()
     }
@@ -249,7 +249,7 @@ impl Cursor {
         steps: &[Recorded],
         mut modules: impl Iterator<Item = (Atom, u64)>,
     ) -> bool {
-        let mut recorded = steps[self.step.min(self.end)..]
+        let mut recorded = steps[self.step.index()..]
             .iter()
             .filter(|step| is_own(step));
         modules.all(|(loaded, now)| match recorded.next() {
@@ -274,12 +274,17 @@ fn is_own(step: &Recorded) -> bool {
     matches!(step.class(), Class::Own | Class::Answer)
 }
 
-fn next_own(steps: &[Recorded], from: usize) -> usize {
-    let found = steps[from..].iter().position(is_own);
-    found.map_or(steps.len(), |at| from + at)
+fn next_own(steps: &[Recorded], from: StepIndex) -> StepIndex {
+    next(steps, from, is_own)
 }
 
-fn next_delivery(steps: &[Recorded], from: usize) -> usize {
-    let found = steps[from..].iter().position(is_delivery);
-    found.map_or(steps.len(), |at| from + at)
+fn next_delivery(steps: &[Recorded], from: StepIndex) -> StepIndex {
+    next(steps, from, is_delivery)
+}
+
+/// The place of the next step that is so, from this one on; without one, that behind all steps.
+fn next(steps: &[Recorded], from: StepIndex, is_so: impl Fn(&Recorded) -> bool) -> StepIndex {
+    let left = &steps[from.index()..];
+    let passed = left.iter().position(is_so).unwrap_or(left.len());
+    StepIndex::new(from.index() + passed)
 }

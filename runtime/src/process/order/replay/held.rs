@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use beamline_orders::{Heard, Message, Step as Recorded};
+use beamline_orders::{Heard, Message, ProcessIndex, Step as Recorded};
 
 use super::Plan;
 use crate::hash::HashMap;
@@ -15,7 +15,7 @@ use crate::term::{Pid, am};
 pub(super) struct Held {
     all: BTreeMap<u64, (Source, Signal)>,
     /// Those that recorded processes have sent: by the sender's place and the number of the sending.
-    sent: HashMap<(usize, u32), u64>,
+    sent: HashMap<(ProcessIndex, u32), u64>,
     /// The others.
     others: VecDeque<u64>,
     /// Signals of links.
@@ -194,14 +194,14 @@ impl Held {
 
 impl Plan {
     /// Does the signal tell this of the link to a recorded process?
-    fn tells(&self, signal: &Signal, what: Heard, of: usize) -> bool {
+    fn tells(&self, signal: &Signal, what: Heard, of: ProcessIndex) -> bool {
         signal
             .of_link()
             .is_some_and(|(heard, pid)| heard == what && self.index(pid) == Some(of))
     }
 }
 
-fn may_be_lost(plan: &Plan, signal: &Signal, of: usize) -> bool {
+fn may_be_lost(plan: &Plan, signal: &Signal, of: ProcessIndex) -> bool {
     match signal {
         Signal::Exit(exit) => {
             plan.index_of(exit) == Some(of) && plan.reason_of(exit, false).term() == am::normal
@@ -222,6 +222,7 @@ mod tests {
     }
 
     fn due(from: usize, number: u32) -> Message {
+        let from = ProcessIndex::new(from);
         Message::Sent { from, number }
     }
 
@@ -274,11 +275,12 @@ mod tests {
             let from = Peer::from(pid);
             held.put_of_link(Signal::Link { from });
         }
-        let news = |of| Recorded::Heard(Heard::Link, of);
-        assert!(!held.has_signal(&plan, &news(3)));
-        assert!(!held.has_signal(&plan, &Recorded::Heard(Heard::Unlink, 2)));
-        assert!(held.take_signal(&plan, &news(2)).is_some());
-        assert!(held.take_signal(&plan, &news(2)).is_none());
-        assert!(held.has_signal(&plan, &news(1)));
+        let news = |what, of| Recorded::Heard(what, ProcessIndex::new(of));
+        let link = |of| news(Heard::Link, of);
+        assert!(!held.has_signal(&plan, &link(3)));
+        assert!(!held.has_signal(&plan, &news(Heard::Unlink, 2)));
+        assert!(held.take_signal(&plan, &link(2)).is_some());
+        assert!(held.take_signal(&plan, &link(2)).is_none());
+        assert!(held.has_signal(&plan, &link(1)));
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn check(trace: &Trace) -> Result<(), String> {
             "port {port} cannot be opened: the number is too high or another port's"
         ));
     }
-    let highest = (0..trace.processes.len()).max_by_key(|at| trace.processes[*at].pid);
-    match highest.and_then(|at| Some((at, trace.processes[at].pid?))) {
+    let highest = trace.processes.entries().max_by_key(|(_, one)| one.pid);
+    match highest.and_then(|(at, one)| Some((at, one.pid?))) {
         Some((at, pid)) if pid >= PIDS => Err(format!(
             "{} had the pid {pid}, which is too high for a replay: at most {PIDS} processes can be followed",
             trace.name(at)

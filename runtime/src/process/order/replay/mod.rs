@@ -30,8 +30,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use beamline_orders::{
-    Halt, Message, Origin, Set, Setting, Signal as ExitSignal, Spent, Step as Recorded,
-    SystemMessage, Trace, UNFOLLOWED,
+    Halt, Message, Origin, ProcessIndex, Set, Setting, Signal as ExitSignal, Spent,
+    Step as Recorded, SystemMessage, Trace, UNFOLLOWED,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -70,7 +70,7 @@ struct Plan {
     /// Where it stops, if anywhere.
     stop: Option<Halt>,
     /// The recorded process that each process follows: its place in the trace.
-    indexes: RwLock<HashMap<Pid, usize>>,
+    indexes: RwLock<HashMap<Pid, ProcessIndex>>,
     /// Why processes have ended: a monitor or link that comes later than in the recorded run hears the recorded reason.
     ends: Mutex<HashMap<Pid, HeapMessage>>,
     /// Steps and deliveries so far.
@@ -108,8 +108,8 @@ pub(crate) fn has_prefix() -> bool {
 
 /// The numbers of the pids of processes without a parent that are followed.
 pub(crate) fn roots() -> Vec<u64> {
-    let processes = plan().map_or(&[][..], |plan| &plan.trace.processes);
-    let roots = processes.iter().filter_map(|process| match process.origin {
+    let processes = plan().into_iter().flat_map(|plan| &plan.trace.processes);
+    let roots = processes.filter_map(|process| match process.origin {
         Origin::Root(root) => Some(root),
         Origin::Child { .. } => None,
     });
@@ -198,7 +198,7 @@ pub(crate) fn follow_root(p: &Process) {
 }
 
 impl Plan {
-    fn begin(&'static self, p: &Process, index: usize) {
+    fn begin(&'static self, p: &Process, index: ProcessIndex) {
         self.indexes.write().insert(p.pid(), index);
         let mut follows = ReplayState {
             cursor: Cursor::new(&self.trace, index),
@@ -240,9 +240,9 @@ impl Plan {
     }
 
     /// The recorded process without a parent that had the number of `pid`.
-    fn root(&self, pid: Pid) -> Option<usize> {
+    fn root(&self, pid: Pid) -> Option<ProcessIndex> {
         let origin = Origin::Root(pid.number());
-        let mut processes = self.trace.processes.iter();
+        let processes = &self.trace.processes;
         processes.position(|process| process.origin == origin)
     }
 
@@ -251,7 +251,7 @@ impl Plan {
         self.goes_on && self.has_differed.load(Ordering::Relaxed)
     }
 
-    fn index(&self, pid: Pid) -> Option<usize> {
+    fn index(&self, pid: Pid) -> Option<ProcessIndex> {
         self.indexes.read().get(&pid).copied()
     }
 
@@ -295,7 +295,7 @@ impl Plan {
     }
 
     /// Which recorded process an exit signal is of.
-    fn index_of(&self, exit: &Exit) -> Option<usize> {
+    fn index_of(&self, exit: &Exit) -> Option<ProcessIndex> {
         exit.from.pid().and_then(|pid| self.index(pid))
     }
 
@@ -309,7 +309,7 @@ impl Plan {
     }
 
     /// Whether a recorded process ended behind an access that another one has still to make.
-    fn ends_behind(&self, process: Option<usize>, other: usize) -> bool {
+    fn ends_behind(&self, process: Option<ProcessIndex>, other: ProcessIndex) -> bool {
         let steps = process.map(|of| &self.trace.processes[of].steps);
         let made = self.accesses.made(other);
         steps.into_iter().flatten().any(|step| match step {
@@ -319,7 +319,7 @@ impl Plan {
     }
 
     /// Whether a recorded process has still to make an access that comes after one of another process.
-    fn comes_later(&self, process: usize, behind: Option<usize>) -> bool {
+    fn comes_later(&self, process: ProcessIndex, behind: Option<ProcessIndex>) -> bool {
         let made = self.accesses.made(process);
         let steps = &self.trace.processes[process].steps;
         steps.iter().any(|step| match step {
@@ -491,7 +491,7 @@ impl Process {
 
 impl Plan {
     /// What a process is called: its reference, and what reports call it.
-    fn name(&self, process: usize) -> String {
+    fn name(&self, process: ProcessIndex) -> String {
         let reference = self.trace.name(process);
         match &self.trace.processes[process].known_as {
             Some(known_as) => format!("{reference} ({known_as})"),

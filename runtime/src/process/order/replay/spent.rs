@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use beamline_formats::name::thousands;
-use beamline_orders::{Signal as ExitSignal, Spent, Step as Recorded};
+use beamline_orders::{ProcessIndex, Signal as ExitSignal, Spent, Step as Recorded};
 
 use super::{Plan, ReplayState, plan};
 use crate::process::signal::ExitSignal as Exit;
@@ -63,7 +63,7 @@ impl ReplayState {
 struct Last {
     by: Option<ExitSignal>,
     /// The process that it was of.
-    of: Option<usize>,
+    of: Option<ProcessIndex>,
     /// That process was gone.
     was_gone: bool,
 }
@@ -120,7 +120,7 @@ pub(crate) fn note_calls_cost_otherwise() {
 
 /// A process that has spent another number than in the recorded run.
 pub(super) struct Otherwise {
-    process: usize,
+    process: ProcessIndex,
     made: Spent,
     recorded: Spent,
 }

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use beamline_orders::{Halt, Stop};
+use beamline_orders::{Halt, ProcessIndex, StepAt, StepIndex, Stop};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::{Plan, plan};
@@ -167,8 +167,9 @@ impl Plan {
     }
 
     /// The process that follows this recorded one is there.
-    pub(super) fn note_begin(&self, process: usize) {
-        let begin = [Stop::Begin(process), Stop::Step { process, step: 0 }];
+    pub(super) fn note_begin(&self, process: ProcessIndex) {
+        let step = StepIndex::FIRST;
+        let begin = [Stop::Begin(process), Stop::Step(StepAt { process, step })];
         if self.stops_at(|at| begin.contains(&at)) {
             STOPPING.stop();
         }
@@ -248,7 +249,7 @@ impl Process {
     }
 
     #[cold]
-    fn stop_before(&self, step: impl FnOnce(usize) -> Stop) -> Result<(), Control<'static>> {
+    fn stop_before(&self, step: impl FnOnce(ProcessIndex) -> Stop) -> Result<(), Control<'static>> {
         if has_stopped() {
             if !self.is_stopped() {
                 return Ok(());
@@ -277,7 +278,7 @@ impl Process {
         };
         let me = follows.cursor.process;
         let is_there = plan.stops_at(|at| match at {
-            Stop::Step { process, step } => process == me && follows.cursor.has_come_to(step),
+            Stop::Step(step) => step.process == me && follows.cursor.has_come_to(step.step),
             _ => false,
         });
         drop(follows);

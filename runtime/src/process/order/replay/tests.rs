@@ -17,7 +17,8 @@ pub(super) const PIDS: [Pid; 4] = [Pid(100), Pid(101), Pid(102), Pid(103)];
 pub(super) fn plan(text: &str) -> Plan {
     let trace: Trace = text.parse().expect("a trace");
     let plan = Plan::new(trace.with_deliveries(), false, None);
-    plan.indexes.write().extend(PIDS.into_iter().zip(0..));
+    let followed = PIDS.into_iter().zip((0..).map(ProcessIndex::new));
+    plan.indexes.write().extend(followed);
     plan
 }
 
@@ -28,15 +29,19 @@ pub(super) fn sent(from: usize, number: u32) -> Source {
 
 impl Plan {
     fn cursor(&self, process: usize) -> Cursor {
-        Cursor::new(&self.trace, process)
+        Cursor::new(&self.trace, ProcessIndex::new(process))
+    }
+
+    fn steps_of(&self, cursor: &Cursor) -> &[Recorded] {
+        &self.trace.processes[cursor.process].steps
     }
 
     fn turn_of(&self, cursor: &Cursor) -> ReceiveVerdict {
-        cursor.turn(&self.trace.processes[cursor.process].steps)
+        cursor.turn(self.steps_of(cursor))
     }
 
     fn receive(&self, cursor: &mut Cursor, at: usize) -> bool {
-        let steps = &self.trace.processes[cursor.process].steps;
+        let steps = self.steps_of(cursor);
         cursor.receive(steps, at).is_ok()
     }
 }
@@ -55,7 +60,10 @@ fn without_a_log_a_process_is_traced_and_runs_free() {
 fn a_process_makes_the_steps_of_its_log() {
     let plan = plan(FIGURE);
     let mut cursor = plan.cursor(0);
-    assert_eq!(cursor.make(&plan, Step::Send(1)), Err(Recorded::Spawn(1)));
+    assert_eq!(
+        cursor.make(&plan, Step::Send(1)),
+        Err(Recorded::Spawn(ProcessIndex::new(1)))
+    );
     for pid in &PIDS[1..] {
         assert_eq!(cursor.make(&plan, Step::Spawn(*pid)), Ok(()));
     }
@@ -70,10 +78,10 @@ fn a_message_waits_for_its_turn() {
     let mut cursor = plan.cursor(1);
     let (l1, l2) = (sent(0, 1), sent(2, 1));
     assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Due);
-    assert!(!plan.is(cursor.due(&plan.trace.processes[1].steps).expect("l1"), &l2));
+    assert!(!plan.is(cursor.due(plan.steps_of(&cursor)).expect("l1"), &l2));
     assert!(cursor.deliver(&plan, &l1, 0));
     // The next one is due behind the next step only.
-    assert_eq!(cursor.due(&plan.trace.processes[1].steps), None);
+    assert_eq!(cursor.due(plan.steps_of(&cursor)), None);
     assert_eq!(plan.turn_of(&cursor), ReceiveVerdict::Wait);
     assert!(plan.receive(&mut cursor, 0));
     assert_eq!(cursor.make(&plan, Step::Send(1)), Ok(()));
@@ -106,9 +114,7 @@ fn an_exit_signal_and_the_message_of_a_monitor_are_two_messages() {
             monitor: None,
         })
         .into();
-    let due = cursor
-        .due(&plan.trace.processes[0].steps)
-        .expect("a message");
+    let due = cursor.due(plan.steps_of(&cursor)).expect("a message");
     assert!(!plan.is(due, &down));
     assert!(plan.is(due, &exit));
     assert!(cursor.deliver(&plan, &exit, 0));
@@ -123,7 +129,7 @@ fn messages_of_timers_are_told_apart() {
     let mut cursor = plan.cursor(0);
     assert_eq!(cursor.make(&plan, Step::Spawn(PIDS[1])), Ok(()));
     let set = |by, number| Setting { by, number };
-    let steps = &plan.trace.processes[0].steps;
+    let steps = plan.steps_of(&cursor);
     let due = cursor.due(steps).expect("a message");
     for other in [set(PIDS[1], 1), set(PIDS[0], 2)] {
         assert!(!plan.is(due, &Source::Timer(other)));
@@ -159,7 +165,7 @@ fn modules_are_missed_and_loaded_in_turn() {
     let (lists, maps) = (Atom::new("lists"), Atom::new("maps"));
     let plan = plan("{p0, [miss(lists), load(lists, 2), exit]}");
     let mut cursor = plan.cursor(0);
-    let steps = &plan.trace.processes[0].steps;
+    let steps = plan.steps_of(&cursor);
     assert!(cursor.may_miss(steps, lists, true) && !cursor.may_miss(steps, maps, true));
     assert_eq!(cursor.make(&plan, Step::Miss(lists)), Ok(()));
     assert!(!cursor.may_miss(steps, lists, true));
@@ -197,12 +203,12 @@ fn answers_and_contents_are_found_by_their_places() {
         "{p0, [answer(erlang:now/0, 5), content(t0:1, {a, b}), deliver(t0:1), receive(t0:1)]}";
     let plan = plan(text);
     let mut cursor = plan.cursor(0);
-    let steps = &plan.trace.processes[0].steps;
+    let steps = plan.steps_of(&cursor);
     assert!(matches!(cursor.next(steps), Some(Recorded::Answer { .. })));
     cursor.go_on(steps);
     let due = cursor.due(steps).expect("a message");
-    assert!(plan.said_outside(0, due).is_some());
-    assert!(plan.said_outside(1, due).is_none());
+    assert!(plan.said_outside(ProcessIndex::new(0), due).is_some());
+    assert!(plan.said_outside(ProcessIndex::new(1), due).is_none());
     assert!(cursor.deliver(&plan, &Source::NOTICE, 0));
     assert!(plan.receive(&mut cursor, 0));
 }

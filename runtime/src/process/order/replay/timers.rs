@@ -1,6 +1,8 @@
 //! Timers of a recorded run whose messages have come.
 
-use beamline_orders::{Message, Set, Setting as Recorded, Step, SystemMessage, Trace};
+use beamline_orders::{
+    Message, ProcessIndex, Set, Setting as Recorded, Step, SystemMessage, Trace,
+};
 
 use super::{Plan, plan};
 use crate::hash::HashMap;
@@ -17,10 +19,10 @@ pub(crate) enum Receiver {
 }
 
 /// The places of the processes to which timers' messages came.
-pub(super) type Receivers = HashMap<Set, usize>;
+pub(super) type Receivers = HashMap<Set, ProcessIndex>;
 
 fn receivers(trace: &Trace) -> Receivers {
-    let processes = trace.processes.iter().enumerate();
+    let processes = trace.processes.entries();
     let all = processes.flat_map(|(at, process)| {
         process.steps.iter().filter_map(move |step| match step {
             Step::Deliver(Message::SystemMessage(SystemMessage { set: Some(set), .. })) => {

@@ -9,7 +9,9 @@ use std::cell::RefMut;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use beamline_orders::{Message, Pair, Sites, Step as Recorded, SystemMessage, Trace};
+use beamline_orders::{
+    Message, Pair, ProcessIndex, Sites, Step as Recorded, StepAt, StepIndex, SystemMessage, Trace,
+};
 use parking_lot::Mutex;
 
 use super::{Plan, ReplayState, plan, watch};
@@ -39,8 +41,8 @@ pub(crate) enum Tries {
 
 /// The messages that could have come first, and the processes that wait for them.
 pub(super) struct Others {
-    /// At each receive: by its process, and its place among the steps.
-    all: HashMap<(usize, usize), Vec<Message>>,
+    /// At each receive.
+    all: HashMap<StepAt, Vec<Message>>,
     /// How often nothing has happened for a while in which a process waited.
     pauses: AtomicU32,
     waiting: Mutex<HashSet<Pid>>,
@@ -50,14 +52,14 @@ pub(super) struct Others {
 
 impl Others {
     fn of(trace: &Trace) -> Others {
-        let mut all: HashMap<(usize, usize), Vec<Message>> = HashMap::default();
+        let mut all: HashMap<StepAt, Vec<Message>> = HashMap::default();
         // A trace whose steps wait for each other has none.
         let races = trace.clone().races(&Sites::default());
         for race in races.into_iter().flat_map(|races| races.all) {
             if let Pair::Messages(both) = race.pair
                 && !both.is_same_message()
             {
-                let at = all.entry((race.process, race.step)).or_default();
+                let at = all.entry(race.at()).or_default();
                 at.push(both.other);
             }
         }
@@ -120,7 +122,7 @@ fn others(plan: &'static Plan) -> &'static Others {
 /// The receive that a process is at, and what it has still to try.
 pub(super) struct Trial {
     /// The receive's place among the steps.
-    step: usize,
+    step: StepIndex,
     left: Vec<Message>,
     /// The one that the code looks at, and where the receive looks at the next one.
     now: Option<(Tried, CodeAddress)>,
@@ -131,11 +133,11 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    fn of(p: &Process, others: &Others, at: (usize, usize)) -> Trial {
+    fn of(p: &Process, others: &Others, at: StepAt) -> Trial {
         let left = others.all.get(&at).cloned().unwrap_or_default();
         let may_wait = !left.is_empty() && probes().is_in_application(p);
         Trial {
-            step: at.1,
+            step: at.step,
             waits: !left.is_empty(),
             left,
             now: None,
@@ -168,8 +170,8 @@ impl Process {
         }
     }
 
-    fn next_try(&mut self, plan: &'static Plan, at: (usize, usize)) -> Tries {
-        if self.with_trial(|trial| trial.step) != Some(at.1) {
+    fn next_try(&mut self, plan: &'static Plan, at: StepAt) -> Tries {
+        if self.with_trial(|trial| trial.step) != Some(at.step) {
             let trial = Trial::of(self, others(plan), at);
             let looks = trial.waits;
             if let Some(mut follows) = self.replay_state() {
@@ -278,7 +280,7 @@ impl Process {
 
 impl Plan {
     /// The process that follows the recorded one, if it has been made.
-    pub(super) fn pid(&self, process: usize) -> Option<Pid> {
+    pub(super) fn pid(&self, process: ProcessIndex) -> Option<Pid> {
         let indexes = self.indexes.read();
         let mut all = indexes.iter();
         all.find_map(|(pid, index)| (*index == process).then_some(*pid))
@@ -310,15 +312,16 @@ impl ReplayState {
         self.trial.as_ref().is_some_and(|trial| trial.waits)
     }
 
-    /// The receive at which the process stands, by its place and the one among its steps: it looks at the message that it
-    /// took, which is at this place of its queue, or times out.
-    fn receive(&self, plan: &'static Plan, current: Option<usize>) -> Option<(usize, usize)> {
+    /// The receive at which the process stands: it looks at the message that it took, which is at this place of its queue,
+    /// or times out.
+    fn receive(&self, plan: &'static Plan, current: Option<usize>) -> Option<StepAt> {
         let is_it = match (self.cursor.next(self.steps(plan))?, current) {
             (Recorded::Receive(message), Some(at)) => self.cursor.is_at(at, message),
             (Recorded::Timeout, None) => self.cursor.due(self.steps(plan)).is_none(),
             _ => false,
         };
-        is_it.then_some((self.cursor.process, self.cursor.step()))
+        let (process, step) = (self.cursor.process, self.cursor.step());
+        is_it.then_some(StepAt { process, step })
     }
 }
 

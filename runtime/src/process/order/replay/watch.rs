@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamline_orders::{Message, Set, Setting};
+use beamline_orders::{Message, ProcessIndex, Set, Setting};
 
 use super::cursor::ReceiveVerdict;
 use super::{Plan, Recorded, plan, stop};
@@ -62,9 +62,9 @@ pub(crate) struct Waiting {
     /// Others have come, out of turn, or it waits with an access: these say most of what is wrong.
     pub(crate) says_most: bool,
     /// The recorded process that it is.
-    process: usize,
+    process: ProcessIndex,
     /// The one that it waits for, if for one.
-    on: Option<usize>,
+    on: Option<ProcessIndex>,
     /// It has all for its last receive of what it follows, and does not make it.
     pub(crate) refuses: bool,
     pub(crate) line: String,
@@ -87,7 +87,7 @@ impl Plan {
     /// Names some of them: first those that wait for none of the others, as these wait for them in the end.
     fn tell_who_waits(&self) {
         let mut waiting = std::mem::take(&mut *self.waiting.lock());
-        let all: HashSet<usize> = waiting.iter().map(|one| one.process).collect();
+        let all: HashSet<ProcessIndex> = waiting.iter().map(|one| one.process).collect();
         waiting.sort_by_cached_key(|one| {
             let waits_for_others = one.on.is_some_and(|on| all.contains(&on));
             (waits_for_others, !one.says_most, one.line.clone())
@@ -109,7 +109,7 @@ impl Plan {
 }
 
 /// The recorded process that a message is of, or tells of.
-fn sender_of(message: &Message) -> Option<usize> {
+fn sender_of(message: &Message) -> Option<ProcessIndex> {
     match message {
         Message::Sent { from, .. } => Some(*from),
         Message::SystemMessage(told) => match told.set.map(Set::what) {

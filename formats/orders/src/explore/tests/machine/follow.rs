@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::super::super::super::{Access, Message, Origin, Signal, Step, Trace, moved};
+use super::super::super::super::tests::p;
+use super::super::super::super::{
+    Access, Message, Origin, PerProcess, ProcessIndex, Signal, Step, Trace, moved,
+};
 use super::super::super::{EndedAt, Run};
 use super::Act::{
     self, Ask, Change, End, Kill, Link, Monitor, Read, Send, Skip, Stop, Take, TakeAfter, Trap,
@@ -13,28 +16,35 @@ use super::{Does, Item, Machine};
 impl Machine<'_> {
     /// Runs behind a prefix: the run, and its order; `None` where that is impossible.
     pub(in super::super) fn follow(mut self, prefix: &Trace) -> Option<(Run, String)> {
-        let mut told = Due::new(self.program.len());
-        let mut due: Vec<VecDeque<Step>> = vec![VecDeque::new(); self.program.len()];
+        let mut told = Due {
+            after: self.next.map(|_| Vec::new()),
+            known: self.next.map(|_| 0),
+            before_exit: self.next.map(|_| 0),
+        };
+        let mut due: PerProcess<VecDeque<Step>> = self.next.map(|_| VecDeque::new());
         for process in &prefix.processes {
             let Origin::Root(root) = process.origin else {
                 unreachable!("no process is spawned")
             };
-            let from = |at: usize| match prefix.processes[at].origin {
-                Origin::Root(root) => Some(root as usize),
+            let from = |at: ProcessIndex| match prefix.processes[at].origin {
+                Origin::Root(root) => Some(p(root as usize)),
                 Origin::Child { .. } => None,
             };
             let steps = moved(process.steps.clone(), from);
-            due[root as usize] = told.without(root as usize, steps);
+            let root = p(root as usize);
+            due[root] = told.without(root, steps);
         }
         loop {
             let mut count_progress = false;
-            for (at, due) in due.iter_mut().enumerate() {
+            for (at, due) in due.entries_mut() {
                 while self.follow_one(at, due, &told)? {
                     count_progress = true;
                 }
             }
             // What nothing else ends, a time-out does.
-            let late = (0..self.program.len())
+            let late = self
+                .next
+                .indexes()
                 .find(|at| due[*at].is_empty() && matches!(self.act(*at), Some(TakeAfter(_))));
             match (count_progress, late) {
                 (true, _) => {}
@@ -47,7 +57,12 @@ impl Machine<'_> {
             .then(|| (self.run(), self.order()))
     }
 
-    fn follow_one(&mut self, at: usize, due: &mut VecDeque<Step>, told: &Due) -> Option<bool> {
+    fn follow_one(
+        &mut self,
+        at: ProcessIndex,
+        due: &mut VecDeque<Step>,
+        told: &Due,
+    ) -> Option<bool> {
         match due.front() {
             Some(Step::Deliver(message)) if self.deliver_due(at, *message) => {
                 due.pop_front();
@@ -93,6 +108,7 @@ impl Machine<'_> {
                 Some(true)
             }
             Send(to, kind) => {
+                let to = p(to);
                 let (message, kind) = self.send(at, to, kind);
                 self.held[to].push_back(Item::Message(message, kind));
                 let made = due.pop_front();
@@ -105,7 +121,7 @@ impl Machine<'_> {
     }
 
     /// It is to be ended by this signal: whether it was; `None` where it waits.
-    fn end_due(&mut self, at: usize, by: Signal) -> Option<bool> {
+    fn end_due(&mut self, at: ProcessIndex, by: Signal) -> Option<bool> {
         let is_by = |item: &Item| matches!(item, Item::Signal(signal) if *signal == by);
         let place = self.held[at].iter().position(is_by)?;
         (self.does(at, by) == Some(Does::End)).then(|| {
@@ -117,7 +133,7 @@ impl Machine<'_> {
 
     fn follow_take(
         &mut self,
-        at: usize,
+        at: ProcessIndex,
         act: Act,
         kind: Option<u8>,
         due: &mut VecDeque<Step>,
@@ -148,7 +164,7 @@ impl Machine<'_> {
     }
 
     /// The due message comes, if it has been sent.
-    fn deliver_due(&mut self, at: usize, due: Message) -> bool {
+    fn deliver_due(&mut self, at: ProcessIndex, due: Message) -> bool {
         let is_it = |item: &Item| match (item, due) {
             (Item::Message(held, _), due) => is_same(held, &due),
             (Item::Signal(signal), Message::SystemMessage(told)) => {
@@ -189,24 +205,16 @@ fn is_same(one: &Message, other: &Message) -> bool {
 /// The accesses that a prefix tells of.
 struct Due {
     /// What those of each process come after.
-    after: Vec<Vec<(u64, Access)>>,
+    after: PerProcess<Vec<(u64, Access)>>,
     /// How many each process makes.
-    known: Vec<u64>,
+    known: PerProcess<u64>,
     /// How many of them before it ends.
-    before_exit: Vec<u64>,
+    before_exit: PerProcess<u64>,
 }
 
 impl Due {
-    fn new(n: usize) -> Due {
-        Due {
-            after: vec![Vec::new(); n],
-            known: vec![0; n],
-            before_exit: vec![0; n],
-        }
-    }
-
     /// Takes what the steps of a process tell of accesses out of them.
-    fn without(&mut self, at: usize, steps: Vec<Step>) -> VecDeque<Step> {
+    fn without(&mut self, at: ProcessIndex, steps: Vec<Step>) -> VecDeque<Step> {
         let mut others = VecDeque::new();
         for step in steps {
             let number = match step {
@@ -229,11 +237,11 @@ impl Due {
     }
 
     /// Whether the next access of a process has to wait, which is `free` if it has made all its other steps.
-    fn is_later(&self, made: &[u64], at: usize, is_free: bool) -> bool {
+    fn is_later(&self, made: &PerProcess<u64>, at: ProcessIndex, is_free: bool) -> bool {
         let number = made[at] + 1;
         let mut after = self.after[at].iter().filter(|(of, _)| *of <= number);
-        let is_left = |at: usize| made[at] < self.known[at];
+        let is_left = |at: ProcessIndex| made[at] < self.known[at];
         after.any(|(_, other)| made[other.of] < other.number)
-            || is_free && number > self.known[at] && (0..made.len()).any(is_left)
+            || is_free && number > self.known[at] && made.indexes().any(is_left)
     }
 }
