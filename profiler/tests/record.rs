@@ -538,6 +538,26 @@ fn wait_for(file: &Path) {
     }
 }
 
+/// Whether a recording that is being made has a call.
+fn has_calls(file: &Path) -> bool {
+    let recording = Recording::open(file).ok();
+    let merged = recording.as_ref().and_then(|of| of.merged().ok());
+    merged.is_some_and(|mut merged| {
+        std::iter::from_fn(|| {
+            merged
+                .read()
+                .ok()
+                .flatten()
+                .map(|record| is_call(&record.event))
+        })
+        .any(|is_call| is_call)
+    })
+}
+
+fn is_call(event: &Event<'_>) -> bool {
+    matches!(event, Event::Call { .. })
+}
+
 fn kill_emulator(file: &Path) {
     kill(Recording::open(file).expect("a recording").os_pid());
 }
@@ -611,7 +631,11 @@ fn who_is_killed_leaves_a_recording() {
             _ => part_of(&file),
         };
         wait_for(&ring);
-        std::thread::sleep(std::time::Duration::from_millis(200 + 37 * round as u64));
+        while !has_calls(&ring) && !has_calls(&file) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        // It is killed at another moment of its work in each round.
+        std::thread::sleep(std::time::Duration::from_millis(37 * round as u64));
         let killed = Recording::open(&ring).expect("a ring").os_pid();
         if who != Killed::Program {
             running.kill().expect("it runs");

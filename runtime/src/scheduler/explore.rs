@@ -615,8 +615,8 @@ mod tests {
     use super::*;
 
     /// Ends slices of `reductions` reductions each until the run counts as endless; at most `slices` of them.
-    fn endless_after(idle: &mut Idle, told: usize, reductions: u64, slices: u64) -> Option<u64> {
-        (1..=slices).find(|slice| idle.is_endless(told, slice * reductions))
+    fn endless_after(idle: &mut Idle, reductions: u64, slices: u64) -> Option<u64> {
+        (1..=slices).find(|slice| idle.is_endless(0, slice * reductions))
     }
 
     #[test]
@@ -625,7 +625,7 @@ mod tests {
         let long = IDLE_SLICES * 3;
         for (reductions, ends) in [(0, true), (few, true), (many, false)] {
             let mut idle = Idle::default();
-            let after = endless_after(&mut idle, 0, reductions, long);
+            let after = endless_after(&mut idle, reductions, long);
             assert_eq!(after.is_some(), ends, "{reductions} reductions a slice");
             assert!(after.is_none_or(|slices| slices > IDLE_SLICES));
         }
@@ -634,9 +634,10 @@ mod tests {
     #[test]
     fn a_step_begins_the_count_anew() {
         let mut idle = Idle::default();
-        assert_eq!(endless_after(&mut idle, 0, 1, IDLE_SLICES), None);
-        assert!(!idle.is_endless(1, IDLE_SLICES));
-        assert_eq!(endless_after(&mut idle, 1, 1, IDLE_SLICES - 1), None);
-        assert!(idle.is_endless(1, IDLE_SLICES * 2));
+        assert_eq!(endless_after(&mut idle, 1, IDLE_SLICES), None);
+        for _ in 0..IDLE_SLICES {
+            assert!(!idle.is_endless(1, IDLE_SLICES));
+        }
+        assert!(idle.is_endless(1, IDLE_SLICES));
     }
 }

@@ -292,11 +292,12 @@ mod tests {
     #[test]
     fn a_process_that_computes_for_ever_is_ended_behind_a_time_slice() {
         let p = Process::new(0);
-        p.fcalls.set(CONTEXT_REDS * 2);
+        p.fcalls.set(CONTEXT_REDS - 7);
         assert!(!p.may_end_here());
-        p.fcalls.set(CONTEXT_REDS + 1);
+        p.new_slice();
+        p.fcalls.set(8);
         assert!(!p.may_end_here());
-        p.fcalls.set(CONTEXT_REDS);
+        p.fcalls.set(0);
         assert!(p.may_end_here());
     }
 }

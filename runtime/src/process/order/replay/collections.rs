@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn only_collections_that_others_asked_for_are_counted() {
         let plan = plan("{p0, [spawn(p0.1), collect(40, major), send(l0:1), collect(90, minor)]}");
-        let steps = &plan.trace.processes[0].steps;
+        let steps = &plan.trace.processes.iter().next().expect("p0").steps;
         assert_eq!(count(steps), 2);
         assert_eq!(steps.iter().position(is_collection), Some(1));
         assert_eq!(count(&steps[..1]), 0);

@@ -337,14 +337,20 @@ mod tests {
 
     #[test]
     fn a_receive_tries_the_messages_that_race_with_the_one_it_took() {
-        let sent = |from, number| Message::Sent { from, number };
+        let sent = |from, number| Message::Sent {
+            from: ProcessIndex::new(from),
+            number,
+        };
         // The first receive of p0.1, which took the message of p0: those of p0.2 and p0.3 could have come before it.
         let others = others();
-        let mut first = others.all.get(&(1, 0)).cloned().expect("others");
-        first.sort_unstable();
-        assert_eq!(first, [sent(2, 1), sent(3, 1)]);
+        let (receiver, other) = (ProcessIndex::new(1), ProcessIndex::new(2));
+        let of_receiver = others.all.iter().filter(|(at, _)| at.process == receiver);
+        let first = of_receiver.min_by_key(|(at, _)| at.step);
+        let mut tried = first.expect("one of its receives").1.clone();
+        tried.sort_unstable();
+        assert_eq!(tried, [sent(2, 1), sent(3, 1)]);
         // p0.2 has one message to take.
-        assert!(others.all.keys().all(|(process, _)| *process != 2));
+        assert!(others.all.keys().all(|at| at.process != other));
     }
 
     #[test]
