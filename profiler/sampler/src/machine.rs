@@ -43,8 +43,6 @@ struct Left {
     back: u64,
     /// The entry that was called.
     entry: u64,
-    /// The top of the process's stack. What was called may have cut the stack since, as an exception does.
-    stop: u64,
 }
 
 fn seen(of: &Process) -> Seen {
@@ -206,7 +204,7 @@ impl<M: Memory> Around<'_, M> {
         }
     }
 
-    /// The process whose machine code the thread has left, and how; nothing if it has not.
+    /// The process whose machine code the thread has left, with the top that its stack had then, and how; nothing if it has not.
     fn left(&self, record: &Record<u64>, moment: &Moment) -> Option<(Process, Left)> {
         let deep = record.frame.checked_sub(moment.registers.sp)?;
         if !(8..=DEEP_MAX).contains(&deep) {
@@ -214,25 +212,32 @@ impl<M: Memory> Around<'_, M> {
         }
         let [back, entry, process, stop] = self.machine.frame();
         let at = |offset: u64| self.word(moment, record.frame.checked_add(offset)?);
-        let process = self.process(at(process)?)?;
+        let mut process = self.process(at(process)?)?;
+        let to = self.word(moment, record.frame - 8)?;
+        // What was called may have cut the stack since, as an exception does. A collection moves it. Only fragments say where it
+        // began: not functions that call by themselves.
+        let by = self.code.at(to.checked_sub(1)?);
+        let is_by_fragment = by.is_some_and(|by| self.kind(by) != Kind::Function);
+        let stop = at(stop)?;
+        if is_by_fragment && process.heap.contains(&stop) {
+            process.stop = stop;
+        }
         let left = Left {
-            to: self.word(moment, record.frame - 8)?,
+            to,
             back: at(back)?,
             entry: at(entry)?,
-            stop: at(stop)?,
         };
         Some((process, left))
     }
 
     /// How the thread has left machine code now.
     fn left_now(&self, record: &Record<u64>) -> Option<Left> {
-        let [back, entry, _, stop] = self.machine.frame();
+        let [back, entry, ..] = self.machine.frame();
         let at = |at: u64| Some(self.memory.words::<1>(at)?[0]);
         Some(Left {
             to: at(record.frame.wrapping_sub(8))?,
             back: at(record.frame.wrapping_add(back))?,
             entry: at(record.frame.wrapping_add(entry))?,
-            stop: at(record.frame.wrapping_add(stop))?,
         })
     }
 
@@ -271,11 +276,8 @@ impl<M: Memory> Around<'_, M> {
                 None => frames.push(outside(RUNTIME, &name)),
             },
         }
-        // A collection has moved it meanwhile, if it is not there.
-        let is_there = (of.heap.start..of.heap.end).contains(&left.stop);
-        let stop = if is_there { left.stop } else { of.stop };
         let mut below = Vec::new();
-        let is_whole = self.own_stack(of, stop, &mut below);
+        let is_whole = self.own_stack(of, of.stop, &mut below);
         let collects = self
             .process(of.at)
             .is_some_and(|now| now.collects && of.collects);

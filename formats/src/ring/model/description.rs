@@ -93,3 +93,36 @@ impl Description {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_called_by_its_command_or_its_emulator() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let beam = "beam.smp -- -sname one";
+        for (command, is_sampled, expect) in [
+            ("mix test", false, "mix test"),
+            // Started by the command that samples it.
+            ("mix test", true, "mix test"),
+            (beam, true, "one (process 7)"),
+            (beam, false, beam),
+        ] {
+            let sampling = is_sampled.then(|| Sampling {
+                emulator: "one (process 7)".into(),
+                ..Sampling::default()
+            });
+            let description = Description {
+                command: words(command),
+                emulator: words(beam),
+                settings: Settings {
+                    sampling,
+                    ..Settings::default()
+                },
+                ..Description::default()
+            };
+            assert_eq!(description.title(), expect, "{command} {is_sampled}");
+        }
+    }
+}
