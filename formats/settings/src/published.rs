@@ -10,7 +10,10 @@ use std::sync::atomic::AtomicU64;
 pub const MAGIC: [u64; 2] = [0x6e69_6c6d_6165_622e, 0x6465_6873_696c_6275];
 
 /// The version of everything here. Who reads another one does not understand it.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
+
+/// What tells a [`Call`] from other words of a stack, which lie where one was when the thread makes no call.
+pub const CALL_MARK: u64 = 0x6c6c_6163_7974_7269;
 
 /// Pointers to pieces that are together; and how often there are so many.
 pub const CHUNK: usize = 4096;
@@ -157,7 +160,9 @@ words! {
     /// The call that a dirty scheduler makes, on the stack of its thread: whoever copies the stack has what was called at that
     /// moment, however soon the call ends.
     Call {
-        /// The pid of the process as a term; 0 while no call is made.
+        /// [`CALL_MARK`] while the call is made, when all other words are there.
+        mark,
+        /// The pid of the process as a term.
         pid,
         /// The entry of the function, where it was called by that.
         pc,

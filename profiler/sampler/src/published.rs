@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use beamline_settings::published::{
-    CHUNK, CHUNKS, Call, Kind, MAGIC, PIECE_HEAD, PIECE_MAX, Piece, Published, Thread, VERSION,
+    CALL_MARK, CHUNK, CHUNKS, Call, Kind, MAGIC, PIECE_HEAD, PIECE_MAX, Piece, Published, Thread,
+    VERSION,
 };
 use rustc_hash::FxHashMap;
 
@@ -91,7 +92,7 @@ impl DirtyCall {
     /// The call that these words tell of, if one is made.
     pub(crate) fn of_words(words: [u64; Call::<u64>::WORDS]) -> Option<DirtyCall> {
         let words = Call::of_words(words);
-        let pid = pid_of_term(words.pid)?;
+        let pid = pid_of_term(words.pid).filter(|_| words.mark == CALL_MARK)?;
         Some(DirtyCall { pid, words })
     }
 }
@@ -489,4 +490,25 @@ fn text(memory: &impl Memory, at: u64) -> Option<Arc<str>> {
         return None;
     }
     Some(std::str::from_utf8(&text).ok()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_a_call_while_they_have_its_mark() {
+        let call = Call {
+            mark: CALL_MARK,
+            pid: 9 << PID_BITS | PID_TAG,
+            pc: 0x40,
+            ..Call::default()
+        };
+        let words = call.words().map(|word| *word);
+        let read = DirtyCall::of_words(words).expect("a call");
+        assert_eq!((read.pid, read.words), (Pid::of_data(9), call));
+        for other in [Call { mark: 0, ..call }, Call { pid: 9, ..call }] {
+            assert_eq!(DirtyCall::of_words(other.words().map(|word| *word)), None);
+        }
+    }
 }

@@ -8,7 +8,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use beamline_settings::published::{self, CHUNK, CHUNKS, MAGIC, Piece, VERSION};
+use beamline_settings::published::{self, CALL_MARK, CHUNK, CHUNKS, MAGIC, Piece, VERSION};
 use parking_lot::Mutex;
 
 use crate::process::Process;
@@ -159,8 +159,9 @@ pub(crate) fn make_call(stand_in: &Process, call: impl FnOnce()) {
         (&words.away, away.pc.word()),
         (&words.away_from, away.native),
         (&words.shared, address(stand_in.shared())),
-        // Last: it says that the others are there.
         (&words.pid, stand_in.pid().term().raw().0),
+        // Last: it says that the others are there.
+        (&words.mark, CALL_MARK),
     ] {
         to.store(word, Ordering::Release);
     }
@@ -169,7 +170,7 @@ pub(crate) fn make_call(stand_in: &Process, call: impl FnOnce()) {
     call();
     clear_process();
     // What was there is still on the stack when others copy it.
-    words.pid.store(0, Ordering::Release);
+    words.mark.store(0, Ordering::Release);
 }
 
 #[cfg(all(test, not(loom)))]

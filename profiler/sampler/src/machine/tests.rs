@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use beamline_settings::published::{MAGIC, Piece, Published, VERSION};
+use beamline_settings::published::{CALL_MARK, MAGIC, Piece, Published, VERSION};
 use proptest::prelude::*;
 
 use super::*;
@@ -313,7 +313,7 @@ fn a_thread_without_a_process_works_for_the_runtime() {
 }
 
 /// A moment in C code of a dirty scheduler: the call on its stack, and what is there by now.
-fn in_dirty(call: [u64; 5], now: [u64; 5]) -> Look {
+fn in_dirty(call: [u64; 6], now: [u64; 6]) -> Look {
     const CALL: u64 = 0x80_0008;
     let mut memory = joined(made());
     let record = [0, 7, 0, 0, CALL];
@@ -330,10 +330,10 @@ fn in_dirty(call: [u64; 5], now: [u64; 5]) -> Look {
 
 #[test]
 fn a_call_of_a_dirty_scheduler_is_told_of_its_stack_even_if_it_has_ended() {
-    let by_entry = [9 << 4 | 3, NIF_ENTRY, 0, 0, PROCESS + 0x100];
+    let by_entry = [CALL_MARK, 9 << 4 | 3, NIF_ENTRY, 0, 0, PROCESS + 0x100];
     let look = in_dirty(by_entry, by_entry);
     assert_look(&look, Does::Native, &[("crc32", 0), ("main", 10)]);
-    let by_code = [9 << 4 | 3, 0, BIF, IN_MAP, PROCESS + 0x100];
+    let by_code = [CALL_MARK, 9 << 4 | 3, 0, BIF, IN_MAP, PROCESS + 0x100];
     let look = in_dirty(by_code, by_code);
     assert_look(
         &look,
