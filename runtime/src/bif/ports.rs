@@ -89,10 +89,7 @@ fn port_command_3<'p>(p: &'p Process, [port, data, options]: [Term<'p>; 3]) -> B
     p.bump_reds((data.len() / 1024) as i64);
     note_driver_call(p, &port, "port_command");
     let taken = {
-        let _call = (
-            msacc::within(msacc::State::Port),
-            sysprof::begin_port_call(p),
-        );
+        let _call = begin_call(p);
         port.command_from(p, p.pid().term().raw(), data, force)
     };
     match taken {
@@ -118,10 +115,7 @@ fn port_close_1<'p>(p: &'p Process, [port]: [Term<'p>; 1]) -> BifResult<'p> {
         return Ok(am::badarg.term());
     };
     port.report_close(p.pid().term().raw());
-    let _call = (
-        msacc::within(msacc::State::Port),
-        sysprof::begin_port_call(p),
-    );
+    let _call = begin_call(p);
     let _runs = sysprof::port_runs(port.id);
     port.close(port.state.lock(), am::normal.term(), false);
     Ok(true.into())
@@ -140,6 +134,14 @@ fn port_connect_2<'p>(p: &'p Process, [port, pid]: [Term<'p>; 2]) -> BifResult<'
     } else {
         am::badarg.term()
     })
+}
+
+/// The process works for a port until what this gives is dropped: `msacc` and `system_profile` count that as the port's.
+fn begin_call(p: &Process) -> (msacc::Within, Option<sysprof::PortCall<'_>>) {
+    (
+        msacc::within(msacc::State::Port),
+        sysprof::begin_port_call(p),
+    )
 }
 
 /// The BIF of this name, with three arguments, uses the port: profiles show the time of a driver in C as its own.
@@ -166,10 +168,7 @@ fn port_control_3<'p>(p: &'p Process, [port, command, data]: [Term<'p>; 3]) -> B
         return Ok(am::badarg.term());
     };
     note_driver_call(p, &port, "port_control");
-    let _call = (
-        msacc::within(msacc::State::Port),
-        sysprof::begin_port_call(p),
-    );
+    let _call = begin_call(p);
     let traced = port.traced();
     let done = traced.control(p.pid(), (command, &data), || {
         port.control(p.pid(), command, &data)
@@ -191,10 +190,7 @@ fn port_call_3<'p>(p: &'p Process, [port, operation, data]: [Term<'p>; 3]) -> Bi
         return Ok(am::badarg.term());
     };
     note_driver_call(p, &port, "port_call");
-    let _call = (
-        msacc::within(msacc::State::Port),
-        sysprof::begin_port_call(p),
-    );
+    let _call = begin_call(p);
     let traced = port.traced();
     let order = (operation, &mut data[..]);
     let done = traced.call(p.pid(), order, port.takes_calls(), |data| {
