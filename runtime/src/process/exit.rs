@@ -83,6 +83,7 @@ impl Process {
     }
 
     /// Whether another process, or what it waits for, has suspended it.
+    #[inline]
     pub(crate) fn is_suspended(&self) -> bool {
         self.with_psd(|psd| !psd.suspended.is_empty())
             .unwrap_or(false)

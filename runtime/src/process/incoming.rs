@@ -99,6 +99,7 @@ impl Process {
     ///
     /// # Errors
     /// When a signal, or what it asks for, ends the process.
+    #[inline]
     pub(crate) fn fetch_at_turn(&mut self) -> Result<(), Exiting> {
         let (before, reds) = (self.mailbox.looked_for(), self.fcalls.get());
         self.fetch_due()?;
@@ -588,6 +589,7 @@ impl Process {
     }
 
     /// Whether a process at rest has something to run for, now that its signals are handled.
+    #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         match self.wait_for {
             WaitFor::Signal => true,
@@ -679,6 +681,7 @@ impl Process {
     }
 
     /// Sets where to go on: behind the `wait_timeout` if the receive's time is up and no message came.
+    #[inline]
     pub(crate) fn resume_receive(&mut self) {
         let waited = std::mem::take(&mut self.wait_for);
         if waited == WaitFor::Message

@@ -419,6 +419,7 @@ impl Process {
     /// It rests. Where the order of a run is recorded or followed, a time slice lasts until its reductions are spent, also
     /// if it waits or is on a dirty scheduler meanwhile: whether it does is chance, and so would be what calls give up at
     /// the end of a slice.
+    #[inline]
     pub(crate) fn end_slice(&self, outcome: Outcome) {
         if self.has_spent_slice(outcome) || may_timing_show() {
             self.new_slice();
@@ -444,6 +445,7 @@ impl Process {
     }
 
     /// Something of the process-specific data, if there is any; none is made.
+    #[inline]
     pub(crate) fn with_psd<T>(&self, get: impl FnOnce(&Psd) -> T) -> Option<T> {
         self.psd.borrow().as_deref().map(get)
     }

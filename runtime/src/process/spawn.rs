@@ -200,6 +200,7 @@ impl Process {
         self.psd().max_heap = max;
     }
 
+    #[inline]
     pub(crate) fn take_native(&mut self) -> Option<NativeBody> {
         self.psd.get_mut().as_mut()?.native.take()
     }

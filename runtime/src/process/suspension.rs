@@ -85,6 +85,7 @@ pub(crate) fn go_on(pid: Pid) {
 impl Process {
     /// Whether it is suspended and may not run for now. Where a recorded run is followed, a process goes on to its last step: it
     /// was suspended in another place, and others may wait for what it had done there.
+    #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.is_suspended() && !self.is_replayed()
     }

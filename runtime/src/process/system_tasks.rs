@@ -118,12 +118,18 @@ impl Process {
     ///
     /// # Errors
     /// When a collection kills the process; the tasks behind it are refused when it ends.
+    #[inline]
     pub(crate) fn run_system_tasks(&mut self) -> Result<(), Exiting> {
+        // Most processes have none at any time, and are not to get room for them.
+        match self.psd.get_mut().is_some() {
+            true => self.run_queued_tasks(),
+            false => Ok(()),
+        }
+    }
+
+    fn run_queued_tasks(&mut self) -> Result<(), Exiting> {
         if !self.is_away() {
-            self.psd
-                .get_mut()
-                .iter_mut()
-                .for_each(|psd| psd.system_tasks.go_on());
+            self.psd().system_tasks.go_on();
         }
         while let Some(task) = self.next_system_task() {
             let reds = self.fcalls.get();
@@ -161,7 +167,6 @@ impl Process {
     }
 
     fn next_system_task(&self) -> Option<SystemTask> {
-        // Most processes have none at any time, and are not to get room for them.
         let mut psd = self.psd.borrow_mut();
         psd.as_mut()?.system_tasks.pop()
     }

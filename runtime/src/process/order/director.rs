@@ -404,6 +404,7 @@ impl Process {
     }
 
     /// Its time slice has ended so.
+    #[inline]
     pub(crate) fn note_end_of_slice(&self, outcome: &Outcome) {
         if stop::has_stopped() && matches!(outcome, Outcome::Wait) {
             self.end_answers();

@@ -11,6 +11,7 @@ impl Process {
     ///
     /// # Errors
     /// When a signal ends the process.
+    #[inline]
     pub fn peek_message(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         match is_active() {
             false => self.peek_at_once(),
@@ -18,6 +19,7 @@ impl Process {
         }
     }
 
+    #[cold]
     fn peek_in_order(&mut self) -> Result<Option<Term<'_>>, Exiting> {
         if !is_only_recorded() {
             return self.peek_in_turn();

@@ -193,6 +193,7 @@ impl Process {
     }
 
     /// Its code goes on: it does not stand there any more.
+    #[inline]
     pub(crate) fn note_goes_on(&self) {
         if is_explored()
             && let Some(endings) = &mut self.own_order().endings

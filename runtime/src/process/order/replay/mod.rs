@@ -342,7 +342,12 @@ impl ReplayState {
 impl Process {
     /// Whether its receive, which has looked at all messages, has to wait for one that came next in the recorded run. A
     /// receive that is about to raise an error (`by_error`) waits only for what came before the next step.
+    #[inline]
     pub(crate) fn awaits_turn(&self, by_error: impl FnOnce() -> bool) -> bool {
+        order::is_active() && self.awaits_recorded_turn(by_error)
+    }
+
+    fn awaits_recorded_turn(&self, by_error: impl FnOnce() -> bool) -> bool {
         if self.is_flushing() {
             return false;
         }

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::{Plan, plan};
 use crate::hash::HashSet;
-use crate::process::order::{Answers, Source};
+use crate::process::order::{self, Answers, Source};
 use crate::process::{Control, Process};
 use crate::sys::stderr::complain;
 use crate::term::Pid;
@@ -178,8 +178,9 @@ impl Plan {
 
 impl Process {
     /// Whether it may not run for now: it is suspended, the replay has stopped, or it waits for the end of the emulator.
+    #[inline]
     pub(crate) fn stands_still(&self) -> bool {
-        self.is_held() || self.is_stopped() || self.has_made_last()
+        self.is_held() || order::is_active() && (self.is_stopped() || self.has_made_last())
     }
 
     /// Whether it stands still as the replay has stopped. One that answers a request of `sys` does not, and neither does
