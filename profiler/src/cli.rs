@@ -215,7 +215,7 @@ struct OutputArgs {
     /// --by; samples have one order].
     #[arg(long, value_name = "COLUMN[:asc|:desc]")]
     sort: Option<Sort>,
-    /// Print one table for all processes, or a table for each process or kind of process [default: total].
+    /// Print one table for all processes, or a table for each process or kind of process, or for each node [default: total].
     #[arg(long, value_parser = named(By::ALL, By::name, By::about))]
     by: Option<By>,
     /// Take out of own times what the tracing of calls took of them, as it is measured when a run begins. A line below the table
@@ -382,6 +382,7 @@ fn profile(args: &ProfileArgs) -> Result<ExitCode, String> {
         libraries: Libraries::default(),
     };
     let mut ended = launch::run(&args.run.launch(What::Profile(Box::new(request)))?)?;
+    ended.tell_outlived();
     let all_written = match ended.profile.take() {
         Some(profile) => {
             let options = report::Options {

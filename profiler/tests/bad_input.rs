@@ -44,6 +44,7 @@ fn profile() -> Profile {
             otp: "29".into(),
             run_ns: 100,
             os_pid: 7,
+            node: String::new(),
             processes: 1,
             patterns: Vec::new(),
             tracing: TracingCost::default(),

@@ -236,3 +236,39 @@ fn nothing_is_recorded_of_signals_that_nobody_asked_for() {
     };
     assert!(has("in") && !has("dist_up") && !has("dist_out") && !has("dist_in"));
 }
+
+#[test]
+fn a_profile_has_a_table_and_a_frame_for_each_node() {
+    let Some(nodes) = Nodes::new("cluster", "cluster") else {
+        return;
+    };
+    let profile = [
+        "profile",
+        "--type",
+        "call_count",
+        "--pattern",
+        "cluster",
+        "--by",
+        "node",
+        "-o",
+        "run.blprof",
+    ];
+    let output = nodes.beamline(&command(&profile)).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let tables = |printed: &str| {
+        let titles = printed.lines().filter(|line| line.starts_with("******"));
+        let names = titles.filter_map(|title| title.split_whitespace().nth(2));
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    // The third node is killed, and writes none.
+    let expect = ["one@127.0.0.1", "two@127.0.0.1"];
+    assert_eq!(tables(&String::from_utf8_lossy(&output.stdout)), expect);
+    // What was saved knows the nodes, too.
+    let again = nodes
+        .place
+        .printed(&["report", "run.blprof", "--by", "node"]);
+    assert_eq!(tables(&again), expect);
+}

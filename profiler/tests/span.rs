@@ -174,3 +174,67 @@ fn signals_begin_and_end_what_is_measured() {
         assert_eq!(calls(&json, "parts:leaf/1"), 10, "{verb:?}");
     }
 }
+
+/// A shell's command with an emulator in the background, which has called `early/0` when `then` runs.
+fn behind(place: &Place, then: &str) -> String {
+    place.write("parts.erl", PARTS);
+    place.printed(&["run", "--", "erlc", "parts.erl"]);
+    let program = "erl -noshell -eval 'parts:main([\"there\"])' > out 2>&1 & echo $! > pid";
+    let wait = "while [ ! -e there ]; do sleep 0.01; done";
+    format!("{program}; {wait}; {then}")
+}
+
+#[test]
+fn who_outlives_the_command_has_a_profile_up_to_its_end() {
+    let Some(place) = Place::new("-module(work).\n") else {
+        return;
+    };
+    let command = behind(&place, "true");
+    let profile = ["profile", "--json", "a.json", "--pattern", "parts", "--"];
+    let output = place.run(&[&profile[..], &["sh", "-c", &command]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let pid = std::fs::read_to_string(place.file("pid")).expect("it runs");
+    let told = errors(&output);
+    let line = format!(
+        "process {} goes on; the profile has what it did until the command ended\n",
+        pid.trim()
+    );
+    assert!(told.contains(&line), "{told}");
+    assert_eq!(calls(&place.json("a.json"), "parts:leaf/1"), 5);
+    // It goes on without breakpoints.
+    place.write("there.on", "");
+    place.write("there.off", "");
+    let pid = pid
+        .trim()
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a number");
+    while !std::fs::read_to_string(place.file("out"))
+        .expect("a file")
+        .contains("went on")
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(pid, Signal::KILL).expect("it runs");
+}
+
+#[test]
+fn who_is_killed_before_it_writes_its_profile_is_named() {
+    let Some(place) = Place::new("-module(work).\n") else {
+        return;
+    };
+    let then = "kill -9 $!; exec erl -noshell -eval 'parts:early(), halt()'";
+    let command = behind(&place, then);
+    let profile = ["profile", "--json", "a.json", "--pattern", "parts", "--"];
+    let output = place.run(&[&profile[..], &["sh", "-c", &command]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let pid = std::fs::read_to_string(place.file("pid")).expect("it ran");
+    let line = format!(
+        "process {} ended without writing its profile: what it did is missing\n",
+        pid.trim()
+    );
+    let told = errors(&output);
+    assert!(told.contains(&line), "{told}");
+    assert_eq!(calls(&place.json("a.json"), "parts:leaf/1"), 5);
+}

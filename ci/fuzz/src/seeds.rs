@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use beamline_formats::profile::{Cost, Header, Native, Origin, TracingCost, Type, Writer};
+use beamline_formats::profile::{Cost, Count, Header, Native, Origin, TracingCost, Type, Writer};
 use beamline_formats::ring::{
     Anchor, Clock, Description, Drain, Event, Group, Id, Kind, Name, Ring, RingOptions, Settings,
     WhenFull, least_bytes,
@@ -196,6 +196,7 @@ fn profile(kind: Type) -> Vec<u8> {
         otp: "29".into(),
         run_ns: 1_000_000,
         os_pid: 42,
+        node: "one@host".into(),
         processes: 2,
         patterns: Vec::new(),
         tracing: TracingCost::default(),
@@ -216,8 +217,12 @@ fn profile(kind: Type) -> Vec<u8> {
         ];
         let process = writer.process("<0.1.0>", "init", 300)?;
         for (calls, function) in (3..).zip(functions) {
-            let of = (kind != Type::CallCount).then_some(process);
-            writer.count(function, of, cost(calls))?;
+            writer.count(&Count {
+                function,
+                run: 0,
+                process: (kind != Type::CallCount).then_some(process),
+                cost: cost(calls),
+            })?;
         }
         if kind != Type::CallCount {
             let root = writer.node(process, None, functions[0], cost(3), 30)?;

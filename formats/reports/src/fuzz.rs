@@ -87,7 +87,7 @@ fn show(profile: &Profile, out: &mut Vec<u8>) {
         }
     }
     json::write(profile, &mut *out).expect("a Vec takes all");
-    for by in [By::Total, By::Process] {
+    for by in By::ALL.iter().copied() {
         let tables = Tables {
             profile,
             by,

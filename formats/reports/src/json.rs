@@ -28,6 +28,9 @@ struct Root<'a> {
 #[derive(Serialize)]
 struct Run<'a> {
     os_pid: u32,
+    /// None without a name.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    node: &'a str,
     command: &'a [String],
     host: &'a str,
     otp: &'a str,
@@ -62,6 +65,7 @@ struct Process<'a> {
 #[derive(Serialize)]
 struct Count {
     function: u32,
+    run: u32,
     process: Option<u32>,
     #[serde(flatten)]
     cost: Cost,
@@ -80,6 +84,7 @@ struct Node {
 fn of_run(run: &Header) -> Run<'_> {
     Run {
         os_pid: run.os_pid,
+        node: &run.node,
         command: &run.command,
         host: &run.host,
         otp: &run.otp,
@@ -138,6 +143,7 @@ pub fn write<W: Write>(profile: &Profile, mut out: W) -> std::io::Result<()> {
             .iter()
             .map(|c| Count {
                 function: c.function,
+                run: c.run,
                 process: c.process,
                 cost: c.cost,
             })
@@ -179,6 +185,7 @@ mod tests {
                 otp: "29.1".into(),
                 run_ns: 9,
                 os_pid: 11,
+                node: "one@h".into(),
                 processes: 13,
                 patterns: vec!["m:f/1".parse().expect("a pattern")],
                 tracing: p::TracingCost {
@@ -200,6 +207,7 @@ mod tests {
             }],
             counts: vec![p::Count {
                 function: 0,
+                run: 0,
                 process: Some(0),
                 cost,
             }],
@@ -218,14 +226,14 @@ mod tests {
         super::write(&profile, &mut out).expect("a Vec takes all");
         let expect = concat!(
             r#"{"schema":"beamline-profile","version":1,"type":"call_memory","#,
-            r#""runs":[{"os_pid":11,"command":["erl"],"host":"h","otp":"29.1","run_ns":9,"#,
+            r#""runs":[{"os_pid":11,"node":"one@h","command":["erl"],"host":"h","otp":"29.1","run_ns":9,"#,
             r#""processes":13,"patterns":["m:f/1"],"#,
             r#""tracing":{"inside_ps":6,"outside_ps":8,"again_ps":10}}],"#,
             r#""functions":[{"module":"m","function":"f","arity":1,"origin":"otp","calls":3,"time_ns":5,"#,
             r#""words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
             r#""processes":[{"run":0,"pid":"<0.1.0>","name":"init","reductions":15,"calls":3,"#,
             r#""time_ns":5,"words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
-            r#""counts":[{"function":0,"process":0,"calls":3,"time_ns":5,"words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
+            r#""counts":[{"function":0,"run":0,"process":0,"calls":3,"time_ns":5,"words":7,"dirty_wait_ns":9,"tracing_ns":4}],"#,
             r#""call_tree":[{"process":0,"parent":null,"function":0,"calls":3,"time_ns":5,"#,
             r#""words":7,"dirty_wait_ns":9,"tracing_ns":4,"reductions":17}]}"#,
             "\n"

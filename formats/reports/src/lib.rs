@@ -12,14 +12,16 @@
 //! * [`choice`]: the functions or processes that a user chooses for a report;
 //! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
 //! * [`cluster`]: the recordings of several nodes, read together: their clocks, what crossed between them, calls with replies;
+//! * [`apart`]: the call paths of several emulators, each below a frame for its emulator;
 //! * [`gate`]: what workloads did, compared with a baseline, within limits;
 //! * [`json`]: a profile as JSON, for other programs;
 //! * `sums`: what call paths and functions cost with all that they called;
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `rank` `sums` ◀ `events` `json` `table` ◀ `choice` `cluster` ◀ `flamegraph` `histogram` ◀ `occurrences` `export` `gate` `html` ◀ `fuzz`
+//! `apart` `rank` `sums` ◀ `events` `json` `table` ◀ `choice` `cluster` ◀ `flamegraph` `histogram` ◀ `occurrences` `export` `gate` `html` ◀ `fuzz`
 
+pub mod apart;
 pub mod choice;
 pub mod cluster;
 pub mod events;

@@ -1,7 +1,7 @@
 //! The layout of the profile file, which its reader and writer share: magic, tags, checksum, numbers.
 
 /// The version this crate writes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The oldest version that it reads.
 pub(super) const OLDEST: u32 = 2;
@@ -11,6 +11,9 @@ pub(super) const NATIVE_SINCE: u32 = 3;
 
 /// The first version that tells of what tracing costs.
 pub(super) const TRACING_SINCE: u32 = 4;
+
+/// The first version that tells of nodes, and which run calls are of whose process is not known.
+pub(super) const NODE_SINCE: u32 = 5;
 
 /// First bytes of the file; the line end shows a file that was changed as if it were text.
 pub(super) const MAGIC: [u8; 8] = *b"BLPROF\r\n";

@@ -70,6 +70,7 @@ impl Profile {
             }));
         self.counts.extend(other.counts.into_iter().map(|c| Count {
             function: renamed[c.function as usize],
+            run: c.run + run,
             process: c.process.map(|p| p + process),
             ..c
         }));

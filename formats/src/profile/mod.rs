@@ -5,6 +5,7 @@
 //! format.
 
 mod layout;
+mod lifetime;
 mod matched;
 mod merge;
 mod native_functions;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use layout::VERSION;
 pub use layout::seal;
+pub use lifetime::{CommandLock, EmulatorLock, Measuring, wait_for_command};
 pub use matched::{Matched, Outcome};
 pub use native_functions::Native;
 pub use native_functions::WAITS_FOR_DIRTY;
@@ -73,6 +75,8 @@ pub struct Header {
     pub run_ns: u64,
     /// The emulator's process number in the operating system.
     pub os_pid: u32,
+    /// The name of its node when the profile was written; empty without one.
+    pub node: String,
     /// Processes that existed in this run, alive or dead.
     pub processes: u64,
     /// The functions that were measured; none: all.
@@ -107,6 +111,17 @@ impl Function {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.module.is_empty()
+    }
+}
+
+impl Header {
+    /// What to call the emulator where there are several: its node, or else the number of its process.
+    #[must_use]
+    pub fn emulator(&self) -> String {
+        match self.node.as_str() {
+            "" => format!("OS process {}", self.os_pid),
+            node => format!("node {node}"),
+        }
     }
 }
 
@@ -155,11 +170,13 @@ impl Cost {
     }
 }
 
-/// The cost of one function in one process.
+/// The cost of one function in one process, or in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
     /// Index into [`Profile::functions`].
     pub function: u32,
+    /// Index into [`Profile::runs`]: that of the process, where there is one.
+    pub run: u32,
     /// Index into [`Profile::processes`]; `None` where calls are not told apart by process.
     pub process: Option<u32>,
     /// What it cost.

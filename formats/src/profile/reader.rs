@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::layout::{
-    MAGIC, MODULE_MAX, NATIVE_SINCE, OLDEST, SECTION_HEAD, SECTION_MAX, TRACING_SINCE, Tag,
-    VERSION, checksum,
+    MAGIC, MODULE_MAX, NATIVE_SINCE, NODE_SINCE, OLDEST, SECTION_HEAD, SECTION_MAX, TRACING_SINCE,
+    Tag, VERSION, checksum,
 };
 use super::{
     Cost, Count, Function, Header, Native, Node, Origin, Pattern, Process, Profile, TracingCost,
@@ -332,11 +332,10 @@ impl State {
                 name: cursor.text()?.to_owned(),
                 reductions: cursor.number()?,
             }),
-            Tag::Counts => profile.counts.push(Count {
-                function: cursor.index("function", profile.functions.len())?,
-                process: cursor.optional("process", profile.processes.len())?,
-                cost: cursor.cost(self.version)?,
-            }),
+            Tag::Counts => {
+                let count = self.count(cursor)?;
+                self.profile.counts.push(count);
+            }
             Tag::Nodes => {
                 let process = cursor.index("process", profile.processes.len())?;
                 let parent = cursor.optional("parent node", profile.nodes.len())?;
@@ -354,6 +353,23 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn count(&self, cursor: &mut Cursor<'_>) -> Result<Count, ReadError> {
+        let profile = &self.profile;
+        let function = cursor.index("function", profile.functions.len())?;
+        let process = cursor.optional("process", profile.processes.len())?;
+        let run = match process {
+            Some(process) => profile.processes[process as usize].run,
+            None if self.version >= NODE_SINCE => cursor.index("run", profile.runs.len())?,
+            None => 0,
+        };
+        Ok(Count {
+            function,
+            run,
+            process,
+            cost: cursor.cost(self.version)?,
+        })
     }
 
     fn end(&self, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
@@ -398,6 +414,10 @@ fn header(cursor: &mut Cursor<'_>, version: u32) -> Result<Header, ReadError> {
             inside_ps: cursor.number_since(TRACING_SINCE, version)?,
             outside_ps: cursor.number_since(TRACING_SINCE, version)?,
             again_ps: cursor.number_since(TRACING_SINCE, version)?,
+        },
+        node: match version >= NODE_SINCE {
+            true => cursor.text()?.to_owned(),
+            false => String::new(),
         },
     })
 }

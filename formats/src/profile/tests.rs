@@ -13,6 +13,7 @@ fn header(kind: Type) -> Header {
         otp: "29.1".into(),
         run_ns: 1_234_567,
         os_pid: 42,
+        node: "one@büro".into(),
         processes: 3,
         patterns: Vec::new(),
         tracing: TracingCost {
@@ -61,7 +62,7 @@ prop_compose! {
             processes: processes.into_iter()
                 .map(|(pid, name, reductions)| Process { run: 0, pid, name, reductions }).collect(),
             counts: counts.into_iter().map(|(function, process, cost)| Count {
-                function: small(function), process: process.map(small), cost }).collect(),
+                function: small(function), run: 0, process: process.map(small), cost }).collect(),
             nodes: tree,
             origins: BTreeMap::new(),
             natives: BTreeMap::new(),
@@ -105,6 +106,7 @@ fn sample() -> Profile {
         }],
         counts: vec![Count {
             function: 1,
+            run: 0,
             process: Some(0),
             cost,
         }],
@@ -206,7 +208,7 @@ fn errors_name_the_section_and_the_offset() {
     newer[8] = 9;
     assert_eq!(
         message(&newer),
-        "section file, offset 8: version 9, this program reads versions 2 to 4"
+        "section file, offset 8: version 9, this program reads versions 2 to 5"
     );
     let end = bytes.len() - SECTION_HEAD - 5;
     let cut = message(&bytes[..end]);
@@ -254,8 +256,14 @@ fn the_writer_refuses_indices_it_did_not_give() {
     w.function(0, "f", 1, None).expect_err("no module yet");
     let m = w.module("m", Origin::App).expect("added");
     let f = w.function(m, "f", 1, None).expect("added");
-    w.count(f, Some(0), Cost::default())
-        .expect_err("no process yet");
+    let count = |run, process| Count {
+        function: f,
+        run,
+        process,
+        cost: Cost::default(),
+    };
+    w.count(&count(0, Some(0))).expect_err("no process yet");
+    w.count(&count(1, None)).expect_err("one run");
     let p = w.process("<0.1.0>", "a", 0).expect("added");
     let q = w.process("<0.2.0>", "b", 0).expect("added");
     let node = w.node(p, None, f, Cost::default(), 0).expect("added");

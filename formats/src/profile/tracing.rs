@@ -141,6 +141,7 @@ mod tests {
         let mut profile = Profile::default();
         profile.counts.push(Count {
             function: 0,
+            run: 0,
             process: None,
             cost: cost.without_tracing(tracing_ns),
         });

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::layout::{
     MAGIC, MODULE_MAX, SECTION_FULL, SECTION_MAX, TEXT_MAX, Tag, VERSION, checksum, put_number,
 };
-use super::{Cost, Header, Native, Origin, Profile, Type};
+use super::{Cost, Count, Header, Native, Origin, Profile, Type};
 use crate::name::stable;
 
 /// A file that appears under its name only when it is whole.
@@ -98,6 +98,7 @@ pub struct Writer<W: Write> {
     out: W,
     tag: Tag,
     payload: Vec<u8>,
+    runs: u32,
     modules: u32,
     functions: u32,
     processes: u32,
@@ -136,6 +137,7 @@ impl<W: Write> Writer<W> {
             out,
             tag: Tag::Head,
             payload: Vec::with_capacity(SECTION_FULL),
+            runs: 0,
             modules: 0,
             functions: 0,
             processes: 0,
@@ -151,6 +153,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What the output returns.
     pub fn run(&mut self, header: &Header) -> io::Result<()> {
+        next(&mut self.runs)?;
         // One header fills one section.
         self.flush_section()?;
         self.tag = Tag::Head;
@@ -178,6 +181,7 @@ impl<W: Write> Writer<W> {
         self.number(header.tracing.inside_ps);
         self.number(header.tracing.outside_ps);
         self.number(header.tracing.again_ps);
+        self.text(&header.node);
         self.flush_section()
     }
 
@@ -229,15 +233,19 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the output returns.
-    pub fn count(&mut self, function: u32, process: Option<u32>, cost: Cost) -> io::Result<()> {
-        known(function, self.functions)?;
-        if let Some(process) = process {
+    pub fn count(&mut self, count: &Count) -> io::Result<()> {
+        known(count.function, self.functions)?;
+        known(count.run, self.runs)?;
+        if let Some(process) = count.process {
             known(process, self.processes)?;
         }
         self.section(Tag::Counts)?;
-        self.number(u64::from(function));
-        self.optional(process);
-        self.cost(cost);
+        self.number(u64::from(count.function));
+        self.optional(count.process);
+        if count.process.is_none() {
+            self.number(u64::from(count.run));
+        }
+        self.cost(count.cost);
         self.counts += 1;
         Ok(())
     }
@@ -379,7 +387,7 @@ impl Profile {
             writer.run(header)?;
         }
         for count in &self.counts {
-            writer.count(count.function, count.process, count.cost)?;
+            writer.count(count)?;
         }
         for node in &self.nodes {
             writer.node(

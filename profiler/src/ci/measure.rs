@@ -129,6 +129,7 @@ impl Runner<'_> {
             libraries: Libraries::default(),
         };
         let traced = self.run_once(workload, What::Profile(Box::new(request)))?;
+        traced.tell_outlived();
         traced.tell_patterns();
         let mut unsteady = None;
         if !is_alike(total(&plain.totals), total(&traced.totals)) {

@@ -6,24 +6,26 @@
 //! executable.
 
 mod arguments;
+mod ended;
 mod erl;
 mod erlc;
 mod escript;
 mod folder;
 mod guard;
 mod links;
+mod outlived;
 mod release;
 mod source_file;
 mod wait;
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
-use beamline_formats::profile::{Libraries, Matched, Outcome, Profile, Request, Span};
+use beamline_formats::profile::{CommandLock, Libraries, Matched, Profile, Request, Span};
 use beamline_formats::ring;
 use beamline_formats::totals::{self, Totals};
 use beamline_runtime_otp_home::{self as otp_home, Lookup};
@@ -34,6 +36,7 @@ use beamline_settings::variable::Variable as _;
 
 use crate::emulator::DETACHED;
 use crate::{epmd, report};
+pub use ended::Ended;
 use folder::Folder;
 pub use guard::Guard;
 use links::Links;
@@ -340,53 +343,6 @@ pub struct Mode {
     pub timeout: Option<Duration>,
 }
 
-/// The end of a command, and what its emulators recorded.
-#[derive(Debug)]
-pub struct Ended {
-    /// The command's own end.
-    pub status: ExitStatus,
-    /// The profiles of all its emulators; none where nothing was recorded.
-    pub profile: Option<Profile>,
-    /// What its emulators did in all, where that was asked for.
-    pub totals: Vec<Totals>,
-    /// What became of the patterns of functions.
-    pub patterns: Vec<Matched>,
-    /// From start to end; of a source file without its compilation.
-    pub time: Duration,
-}
-
-impl Ended {
-    /// Ends this process as the command ended: with its code, or by its signal.
-    #[must_use]
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        if let Some(signal) = self.status.signal() {
-            // Returns for a signal that ends nothing; the shell's number stands for it then.
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-            return ExitCode::from(u8::try_from(128 + signal).unwrap_or(1));
-        }
-        let code = self.status.code().unwrap_or(1);
-        ExitCode::from(u8::try_from(code).unwrap_or(1))
-    }
-
-    /// Says which patterns chose nothing. Returns whether one of them means nothing that there is.
-    pub(crate) fn tell_patterns(&self) -> bool {
-        for line in self.patterns.iter().filter_map(Matched::told) {
-            report::error(&line);
-        }
-        let mut outcomes = self.patterns.iter().map(|matched| &matched.outcome);
-        outcomes.any(|outcome| matches!(outcome, Outcome::MeansNothing { .. }))
-    }
-
-    /// As [`Ended::exit_code`]; but where all went well, a pattern that means nothing is a wrong command line. Says so.
-    #[must_use]
-    pub(crate) fn exit_code_of_patterns(&self) -> ExitCode {
-        match self.tell_patterns() && self.status.success() {
-            true => ExitCode::from(2),
-            false => self.exit_code(),
-        }
-    }
-}
-
 /// Mix's own switch for systems that cannot lock a build as it does, over a socket. Runs that are to be the same each time
 /// have none: the number of its port differs, and is in a file.
 const MIX_LOCK: &str = "MIX_OS_CONCURRENCY_LOCK";
@@ -452,6 +408,29 @@ impl Place {
             links,
             mode: launch.mode.clone(),
         })
+    }
+
+    /// What has the first emulator follow a recorded run, if it is to.
+    fn follow(
+        &self,
+        replay: Option<&beamline_orders::Request>,
+    ) -> Result<Option<(&'static str, String)>, String> {
+        let Some(replay) = replay else {
+            return Ok(None);
+        };
+        let stop = replay.stop.clone().map(|stop| beamline_orders::Halt {
+            libraries: self.libraries(),
+            ..stop
+        });
+        let request = beamline_orders::Request {
+            claim: self.folder.path().join("replay"),
+            stop,
+            ..replay.clone()
+        };
+        Ok(Some((
+            beamline_orders::Request::VARIABLE,
+            request.to_variable()?,
+        )))
     }
 
     /// Where emulators of a run that began at this time take chance from.
@@ -638,6 +617,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
                     status,
                     profile: None,
                     totals: Vec::new(),
+                    outlived: Vec::new(),
                     patterns: Vec::new(),
                     time: begun.elapsed(),
                 });
@@ -655,28 +635,19 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
         let request = totals::Request { folder };
         variables.push((totals::Request::VARIABLE, request.to_variable()?));
     }
-    if let Some(replay) = &launch.mode.replay {
-        let claim = place.folder.path().join("replay");
-        let stop = replay.stop.clone().map(|stop| beamline_orders::Halt {
-            libraries: place.libraries(),
-            ..stop
-        });
-        let request = beamline_orders::Request {
-            claim,
-            stop,
-            ..replay.clone()
-        };
-        variables.push((beamline_orders::Request::VARIABLE, request.to_variable()?));
-    }
+    variables.extend(place.follow(launch.mode.replay.as_ref())?);
     let chance = place.chance(begun_ns);
     if chance != Chance::Live {
         variables.push((Chance::VARIABLE, chance.to_variable()?));
     }
     variables.extend(without_mix_lock(launch, &chance));
+    let lock = CommandLock::take(&folder);
+    let lock = lock.map_err(|e| format!("{}: {e}", folder.display()))?;
     let begun = chance::now();
     let switch = launch.what.is_by_signal().then(|| Span::switch(&folder));
     let status = place.run(&command, &variables, switch)?;
     let time = begun.elapsed();
+    let outlived = outlived::end(lock, &folder)?;
     let read = |folder: PathBuf| -> Result<Option<Profile>, String> {
         let files = Request::files(&folder)?;
         let profiles = files.iter().map(|file| Profile::read(file));
@@ -686,6 +657,7 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
     };
     Ok(Ended {
         status,
+        outlived,
         patterns: Matched::read_all(&folder)?,
         profile: read(folder)?,
         totals: match totals {

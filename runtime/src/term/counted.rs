@@ -403,6 +403,15 @@ pub(crate) fn node_name() -> Atom {
     this_node().0
 }
 
+/// The index of the name that this node had last.
+static LAST_NAME: AtomicU32 = AtomicU32::new(am::nonode_at_nohost.index());
+
+/// The name that this node has, or had before distribution stopped; none if it never had one.
+pub(crate) fn last_node_name() -> Option<Atom> {
+    let name = Atom::from_index(LAST_NAME.load(Ordering::Acquire));
+    (name != am::nonode_at_nohost).then_some(name)
+}
+
 /// Has this node a name, by which others know it?
 pub(crate) fn is_alive() -> bool {
     node_name() != am::nonode_at_nohost
@@ -412,6 +421,9 @@ pub(crate) fn is_alive() -> bool {
 /// belong to it under any name.
 pub(crate) fn set_this_node(name: Atom, creation: u32) {
     THIS_NODE.store(packed(name, creation), Ordering::Release);
+    if is_alive() {
+        LAST_NAME.store(name.index(), Ordering::Release);
+    }
 }
 
 /// Nodes that terms name: for as long as one does.

@@ -9,7 +9,6 @@
 mod calls;
 mod clocks;
 mod joined;
-mod paths;
 mod signals;
 mod text;
 mod traffic;
@@ -17,7 +16,10 @@ mod traffic;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use beamline_formats::profile::Profile;
 use beamline_formats::ring::{Error, Recording};
+
+use crate::apart::below_runs;
 
 pub use calls::RemoteCalls;
 pub use clocks::{By, Clock};
@@ -133,6 +135,16 @@ impl Cluster {
     #[must_use]
     pub fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// The profiles of the nodes, in their order, as one whose call paths begin with their nodes. The sums of functions stay as
+    /// they are.
+    ///
+    /// # Errors
+    /// One line when the profiles did not measure the same, or are too large together.
+    pub fn apart(&self, profiles: Vec<Profile>) -> Result<Profile, String> {
+        let merged = Profile::merge(profiles)?;
+        below_runs(merged, |run, _| self.members[run].name.clone())
     }
 
     /// The clock of each node.

@@ -539,6 +539,7 @@ impl Callers {
             let process = Some(index);
             let counts = costs.into_iter().map(|(function, cost)| Count {
                 function,
+                run: 0,
                 process,
                 cost,
             });
@@ -580,6 +581,10 @@ pub(crate) fn header_of(recording: &Recording, since: u64, last: u64) -> Header 
         processes: recording.names().processes() as u64,
         tracing: TracingCost::default(),
         patterns: recording.description().settings.patterns.clone(),
+        node: recording
+            .names()
+            .node()
+            .map_or_else(String::new, |node| node.name.clone()),
     }
 }
 

@@ -11,6 +11,7 @@ fn sample() -> Profile {
         otp: "29".into(),
         run_ns: 1,
         os_pid: 7,
+        node: String::new(),
         processes: 2,
         patterns: Vec::new(),
         tracing: TracingCost::default(),

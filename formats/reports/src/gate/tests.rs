@@ -280,6 +280,7 @@ fn what_loads_modules_is_nobodys() {
     }
     for (function, calls, words) in [(0, 1, 5), (1, 1, 90), (2, 32, 68)] {
         profile.counts.push(Count {
+            run: 0,
             process: Some(0),
             function,
             cost: cost(calls, words),

@@ -23,11 +23,11 @@ impl<'a> WithCallees<'a> {
         !with_paths.is_empty() && counted.all(|process| with_paths.contains(&process))
     }
 
-    /// The costs of a profile, if they are known. `group` says of which group a process is.
+    /// The costs of a profile, if they are known. `group` says of which group a process of a run is.
     pub(super) fn of(
         profile: &'a Profile,
         measure: Measure,
-        group: impl Fn(Option<u32>) -> usize,
+        group: impl Fn(u32, Option<u32>) -> usize,
     ) -> WithCallees<'a> {
         let mut totals: HashMap<(usize, &Function), u64> = HashMap::new();
         if Self::is_known(profile) {
@@ -35,9 +35,9 @@ impl<'a> WithCallees<'a> {
             let all = profile.nodes.iter().zip(costs).zip(outermost(profile));
             for ((node, cost), _) in all.filter(|(_, is_outermost)| *is_outermost) {
                 let function = &profile.functions[node.function as usize];
-                let total = totals
-                    .entry((group(Some(node.process)), function))
-                    .or_default();
+                let run = profile.processes[node.process as usize].run;
+                let group = group(run, Some(node.process));
+                let total = totals.entry((group, function)).or_default();
                 *total = total.saturating_add(cost);
             }
         }

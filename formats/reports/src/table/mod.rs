@@ -29,11 +29,14 @@ pub enum By {
     Total,
     /// A table for each process, and one for all of a kind; of `call_count`, which knows none, still one.
     Process,
+    /// A table for each emulator, by the name of its node.
+    Node,
 }
 
 names!(By {
     Total = "total", "One table for all processes";
     Process = "process", "A table for each process, or for all of one label or initial function; call_count has no processes";
+    Node = "node", "A table for each node, or for each emulator without a name";
 });
 
 /// The column that orders the rows.
@@ -172,19 +175,19 @@ pub struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Rows of one table per group; `group` says which a count belongs to.
+    /// Rows of one table per group; `group` says which the calls of a run and of a process belong to.
     fn rows(
         &self,
         measure: Measure,
         groups: usize,
-        group: impl Fn(Option<u32>) -> usize,
+        group: impl Fn(u32, Option<u32>) -> usize,
     ) -> Vec<Vec<Row>> {
         let profile = self.profile;
         let with_callees = WithCallees::of(profile, measure, &group);
         let mut counts: Vec<_> = profile
             .counts
             .iter()
-            .map(|c| (group(c.process), c.function as usize, c.cost))
+            .map(|c| (group(c.run, c.process), c.function as usize, c.cost))
             .filter(|&(group, function, cost)| match measure.kind {
                 Type::CallCount | Type::CallTime => cost.calls > 0,
                 // A function that allocated nothing has no line, as in tprof, unless those that it called did.
@@ -370,8 +373,8 @@ impl Tables<'_> {
             many => format!("{many} processes"),
         };
         if self.profile.runs.len() > 1 {
-            let os_pid = self.profile.runs[process.run as usize].os_pid;
-            title = format!("{title} (OS process {os_pid})");
+            let emulator = self.profile.runs[process.run as usize].emulator();
+            title = format!("{title} ({emulator})");
         }
         if process.name.is_empty() {
             return title;
@@ -408,38 +411,88 @@ impl Tables<'_> {
         for (at, members) in kinds.iter().enumerate() {
             members.iter().for_each(|&member| kind_of[member] = at);
         }
-        let tables = self.rows(measure, kinds.len(), |p| {
+        let tables = self.rows(measure, kinds.len(), |_, p| {
             p.map_or(none, |p| kind_of[p as usize])
         });
-        let total = tables
-            .iter()
-            .fold(0_u64, |total, rows| total.saturating_add(sum(rows)));
-        if tables.iter().all(Vec::is_empty) {
-            return writeln!(f, "Trace is empty");
-        }
-        let mut tables: Vec<(usize, Vec<Row>)> = tables.into_iter().enumerate().collect();
-        tables.retain(|(_, rows)| !rows.is_empty());
-        let all: usize = tables.iter().map(|(at, _)| kinds[*at].len().max(1)).sum();
-        tables.retain(|(_, rows)| rows.iter().any(|row| self.is_in_scope(row)));
-        let in_scope = tables.iter().map(|(at, _)| kinds[*at].len().max(1));
-        let out_of_scope = all - in_scope.sum::<usize>();
-        tables.sort_by_key(|(_, rows)| sum(rows));
-        if self.sort.descending {
-            tables.reverse();
-        }
-        for (i, rows) in tables {
-            let share = two_decimals(percent(sum(&rows), total));
-            writeln!(f)?;
-            let title = self.title(&kinds[i]);
-            writeln!(f, "****** {title}  --  {share}% of total *** ")?;
-            self.table(f, measure, rows)?;
-        }
+        let groups = kinds.iter().map(|members| Group {
+            title: self.title(members),
+            members: members.len().max(1),
+        });
+        let out_of_scope = self.groups(f, measure, tables, groups.collect())?;
         match out_of_scope {
             0 => Ok(()),
             1 => writeln!(f, "\n(1 process out of scope: see --scope all)"),
             many => writeln!(f, "\n({many} processes out of scope: see --scope all)"),
         }
     }
+
+    fn nodes(&self, f: &mut fmt::Formatter<'_>, measure: Measure) -> fmt::Result {
+        let runs = &self.profile.runs;
+        let tables = self.rows(measure, runs.len(), |run, _| run as usize);
+        let groups = runs.iter().map(|run| Group {
+            title: capitalized(&run.emulator()),
+            members: 1,
+        });
+        let out_of_scope = self.groups(f, measure, tables, groups.collect())?;
+        match out_of_scope {
+            0 => Ok(()),
+            1 => writeln!(f, "\n(1 node out of scope: see --scope all)"),
+            many => writeln!(f, "\n({many} nodes out of scope: see --scope all)"),
+        }
+    }
+
+    /// A table for each group of which something is in scope, the dearest last unless the order is reversed. How many
+    /// members all others have that called something.
+    fn groups(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        measure: Measure,
+        tables: Vec<Vec<Row>>,
+        groups: Vec<Group>,
+    ) -> Result<usize, fmt::Error> {
+        let total = tables
+            .iter()
+            .fold(0_u64, |total, rows| total.saturating_add(sum(rows)));
+        let mut tables: Vec<(Group, Vec<Row>)> = groups.into_iter().zip(tables).collect();
+        tables.retain(|(_, rows)| !rows.is_empty());
+        if tables.is_empty() {
+            writeln!(f, "Trace is empty")?;
+            return Ok(0);
+        }
+        let members = |tables: &[(Group, Vec<Row>)]| {
+            let members = tables.iter().map(|(group, _)| group.members);
+            members.sum::<usize>()
+        };
+        let all = members(&tables);
+        tables.retain(|(_, rows)| rows.iter().any(|row| self.is_in_scope(row)));
+        let out_of_scope = all - members(&tables);
+        tables.sort_by_key(|(_, rows)| sum(rows));
+        if self.sort.descending {
+            tables.reverse();
+        }
+        for (group, rows) in tables {
+            let share = two_decimals(percent(sum(&rows), total));
+            writeln!(f)?;
+            let title = group.title;
+            writeln!(f, "****** {title}  --  {share}% of total *** ")?;
+            self.table(f, measure, rows)?;
+        }
+        Ok(out_of_scope)
+    }
+}
+
+/// What one of several tables is of.
+struct Group {
+    title: String,
+    /// Of so many processes or nodes.
+    members: usize,
+}
+
+/// The text, as a title begins.
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(rest).collect()
 }
 
 impl fmt::Display for Tables<'_> {
@@ -448,10 +501,12 @@ impl fmt::Display for Tables<'_> {
             return writeln!(f, "Trace is empty");
         };
         let measure = Measure::of(self.profile, kind);
-        if self.by == By::Process && kind != Type::CallCount {
-            return self.processes(f, measure);
+        match self.by {
+            By::Process if kind != Type::CallCount => return self.processes(f, measure),
+            By::Node => return self.nodes(f, measure),
+            By::Process | By::Total => {}
         }
-        match self.rows(measure, 1, |_| 0).pop() {
+        match self.rows(measure, 1, |_, _| 0).pop() {
             Some(rows) if !rows.is_empty() => self.table(f, measure, rows),
             _ => writeln!(f, "Trace is empty"),
         }

@@ -17,6 +17,7 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
         otp: String::new(),
         run_ns: 0,
         os_pid: 7,
+        node: String::new(),
         processes: 0,
         patterns: Vec::new(),
         tracing: TracingCost::default(),
@@ -37,6 +38,7 @@ fn profile(kind: Type, pids: &[&str], lines: &[Line]) -> Profile {
         });
         profile.counts.push(Count {
             function: u32::try_from(i).expect("few"),
+            run: 0,
             process: (kind != Type::CallCount).then_some(process),
             cost: Cost {
                 calls,
@@ -379,6 +381,7 @@ fn with_counts(kind: Type, rows: &[(&str, u64)]) -> Profile {
         };
         all.counts.push(Count {
             function: u32::try_from(at).expect("few"),
+            run: 0,
             process: Some(0),
             cost: Cost {
                 calls: 2,
@@ -448,4 +451,26 @@ fn without_all_call_paths_there_is_no_column_with_callees() {
         ..merged.counts[0]
     });
     assert!(!WithCallees::is_known(&merged));
+}
+
+#[test]
+fn nodes_have_tables_of_their_own_also_of_calls_without_processes() {
+    let of = |node: &str, pid, calls| {
+        let mut profile = profile(Type::CallCount, &[], &[("m", "f", 0, 0, calls, 0, 0)]);
+        (profile.runs[0].node, profile.runs[0].os_pid) = (node.to_owned(), pid);
+        profile
+    };
+    let merged = Profile::merge([of("two@h", 8, 3), of("", 9, 1)]).expect("of one type");
+    let expect = "
+****** OS process 9  --  25.00% of total *** 
+FUNCTION  CALLS  [     %]
+m:f/0      1  [100.00]
+              [ 100.0]
+
+****** Node two@h  --  75.00% of total *** 
+FUNCTION  CALLS  [     %]
+m:f/0      3  [100.00]
+              [ 100.0]
+";
+    check(&merged, By::Node, "percent", expect);
 }

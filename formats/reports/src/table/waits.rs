@@ -79,6 +79,7 @@ mod tests {
         for _ in 0..2 {
             profile.counts.push(Count {
                 function: 1,
+                run: 0,
                 process: Some(0),
                 cost,
             });

@@ -207,7 +207,7 @@ fn listener(p: &Process, returning: &Returning) -> Option<(u32, TracerId)> {
 pub(in crate::trace) fn returned(p: &Process, returning: &Returning) {
     forget_frame(p);
     if span::is_mine(returning.session) {
-        return span::returned();
+        return span::end();
     }
     if let Some((flags, tracer)) = listener(p, returning) {
         let report = Report::new(Event::ReturnFrom, mfa_term(p, returning.mfa)).with(p.x(0));
@@ -270,7 +270,7 @@ pub(in crate::trace) fn unwinding(p: &Process) {
         Unwound::Frame(Frame::Returning(kind, returning)) => {
             forget_frame(p);
             if span::is_mine(returning.session) {
-                span::returned();
+                span::end();
             } else if kind == Kind::Exception
                 && let Some((flags, tracer)) = listener(p, &returning)
             {

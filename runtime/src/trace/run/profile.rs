@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use beamline_formats::name;
 use beamline_formats::profile::{
-    Cost, Function, Header, Native, Origin, Paid, Request, TracingCost, Type, Writer,
+    Cost, Count, EmulatorLock, Function, Header, Native, Origin, Paid, Request, TracingCost, Type,
+    Writer, wait_for_command,
 };
 use beamline_settings::variable::Variable as _;
 
@@ -21,6 +22,7 @@ use crate::process;
 use crate::sys::chance::clock::outside_now;
 use crate::sys::chance::{self, names, ticks};
 use crate::sys::stderr::complain;
+use crate::term::counted::last_node_name;
 use crate::term::{Atom, Pid};
 use crate::trace::breakpoint::change::end_later;
 use crate::trace::costs::account::Measures;
@@ -43,6 +45,8 @@ pub(in crate::trace) struct Run {
     begun: AtomicBool,
     before: Mutex<Before>,
     written: Mutex<bool>,
+    /// Tells the command that this emulator measures for it.
+    lock: Option<EmulatorLock>,
 }
 
 /// What was counted before the time that the profile is of.
@@ -98,10 +102,14 @@ fn start(request: Request, command: Vec<String>, otp: String, tracing: TracingCo
         flags::update_new();
         // The clock is compared with the time from here on.
         let _ = ticks::Ticks::clock();
+        let lock = EmulatorLock::take(&request.folder, names::own_pid());
+        let folder = request.folder.display();
+        let lock = lock.map_err(|error| complain!("beamline: {folder}: {error}"));
         Run {
             command,
             otp,
             tracing,
+            lock: lock.ok(),
             ..Run::new(session, request)
         }
     });
@@ -114,6 +122,14 @@ fn start(request: Request, command: Vec<String>, otp: String, tracing: TracingCo
         }),
     };
     span::follow(span, folder, switch);
+    if run.lock.is_some() {
+        std::thread::spawn(|| {
+            // The profile is the command's: where this emulator outlives it, the profile ends with the command.
+            if wait_for_command(&run.request.folder).is_ok() {
+                span::end();
+            }
+        });
+    }
 }
 
 /// Whether there is a profile of this run.
@@ -160,6 +176,9 @@ pub(crate) fn write_at_end() {
     patterns::tell(patterns, folder, |pattern| {
         called.iter().any(|mfa| patterns::is_meant(pattern, mfa))
     });
+    if let Some(Err(error)) = profile.lock.as_ref().map(EmulatorLock::note_written) {
+        complain!("beamline: {}: {error}", folder.display());
+    }
 }
 
 impl Run {
@@ -175,6 +194,7 @@ impl Run {
             started: outside_now(),
             before: Mutex::default(),
             written: Mutex::new(false),
+            lock: None,
         }
     }
 
@@ -186,6 +206,7 @@ impl Run {
             otp: self.otp.clone(),
             run_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
             os_pid: names::own_pid(),
+            node: own_node(),
             processes: process::processes_made(),
             patterns: self.request.patterns.clone(),
             tracing: self.tracing,
@@ -340,6 +361,22 @@ fn totals(counters: &[(Mfa, Counter)]) -> HashMap<Mfa, u64> {
     totals
 }
 
+/// The name of this node; empty without one. A node that ends by `init:stop` has lost it when its profile is written.
+fn own_node() -> String {
+    let name = last_node_name();
+    name.map(|name| name.name().to_owned()).unwrap_or_default()
+}
+
+/// The cost of a function in the one run of a file.
+fn count(function: u32, process: Option<u32>, cost: Cost) -> Count {
+    Count {
+        function,
+        run: 0,
+        process,
+        cost,
+    }
+}
+
 /// Counts of functions, of all processes together.
 fn write_counts<W: io::Write>(
     writer: &mut Writer<W>,
@@ -356,14 +393,11 @@ fn write_counts<W: io::Write>(
         .collect();
     rows.sort_unstable();
     for (function, calls) in rows {
-        writer.count(
-            function,
-            None,
-            Cost {
-                calls,
-                ..Cost::default()
-            },
-        )?;
+        let cost = Cost {
+            calls,
+            ..Cost::default()
+        };
+        writer.count(&count(function, None, cost))?;
     }
     Ok(())
 }
@@ -461,7 +495,7 @@ fn write_measured<W: io::Write>(
     let mut counts: Vec<_> = totals.into_iter().collect();
     counts.sort_unstable_by_key(|(key, _)| *key);
     for ((function, process), cost) in counts {
-        writer.count(function, process, cost)?;
+        writer.count(&count(function, process, cost))?;
     }
     if profiled.measures.tree {
         for (seen, process) in all.iter().zip(&indices) {

@@ -118,8 +118,9 @@ pub(in crate::trace) fn called(mfa: Mfa) -> bool {
     FOLLOWED.get().is_some_and(|followed| followed.called(mfa))
 }
 
-/// A call has returned, or an exception has ended it, of which [`called`] wanted to hear.
-pub(in crate::trace) fn returned() {
+/// Ends the measuring, if it has not ended yet: also what is called when a call has returned, or an exception has ended
+/// it, of which [`called`] wanted to hear.
+pub(in crate::trace) fn end() {
     if let Some(followed) = FOLLOWED.get() {
         followed.end();
     }
