@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use beamline_formats::profile::{Libraries, Pattern, Profile, Request, Scope, Type};
+use beamline_reports::choice::Choice;
+use beamline_reports::critical::Request as CriticalRequest;
 use beamline_reports::flamegraph::Width;
 use beamline_reports::table::{By, Sort};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -13,8 +15,8 @@ use crate::launch::{self, What};
 use crate::options::{RunArgs, SpanArgs, named};
 use crate::report::Top;
 use crate::{
-    ci, defaults, disasm, doctor, env, epmd, explore, export, flamegraph, histogram, html, manual,
-    races, record, replay, report, sample, spans, top, trace,
+    ci, critical, defaults, disasm, doctor, env, epmd, explore, export, flamegraph, histogram,
+    html, manual, races, record, replay, report, sample, spans, top, trace,
 };
 
 const EXAMPLES: &str = "\
@@ -30,6 +32,15 @@ EXAMPLES:
     beamline profile --type call_time --from my_server:init/1 --until my_server:init/1 -- mix test
   Run a program on Beamline's runtime, and measure nothing:
     beamline run -- elixir -e 'IO.puts(1 + 1)'
+";
+
+const REPORT_EXAMPLES: &str = "\
+EXAMPLES:
+  Where did time and memory go in a recorded run?
+    beamline report run.stream
+  Why did the checkout of a shop on three nodes take so long?
+    beamline record -o run/ --events calls,returns,processes,scheduling,messages -- COMMAND
+    beamline report run/ --critical-path shop:checkout/1 shop:checkout/1
 ";
 
 const RECORD_EXAMPLES: &str = "\
@@ -113,6 +124,7 @@ enum Verb {
     #[command(after_help = epmd::EXAMPLES)]
     Epmd(epmd::Arguments),
     /// Print a report of profile files, or of a recording.
+    #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// Draw a flame graph of a recording or a profile file.
     #[command(after_help = flamegraph::EXAMPLES)]
@@ -190,6 +202,15 @@ impl ProfileArgs {
 
 #[derive(Debug, Args)]
 struct ReportArgs {
+    /// Print what made the time from the first call of FROM to the end of the next call of TO as long as it was, in whichever
+    /// processes these are: who ran, which messages were on their way, and who waited for what. --top and --json apply to it.
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["FROM", "TO"],
+        conflicts_with_all = ["scope", "sort", "by", "corrected", "flamegraph", "width", "output"]
+    )]
+    critical_path: Option<Vec<Choice>>,
     #[command(flatten)]
     output: OutputArgs,
     /// Profile files of one type, which are merged into one profile, or a single recording, or a folder with the recordings of
@@ -413,6 +434,16 @@ fn from_files(args: &ReportArgs) -> Result<ExitCode, String> {
     let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     let written = [&options.flamegraph, &options.json, &options.output];
     input::keep(&files, written.into_iter().flatten().map(PathBuf::as_path))?;
+    if let Some([from, to]) = args.critical_path.as_deref() {
+        let [file] = files.as_slice() else {
+            return Err("a critical path is one of a single recording: give one file".into());
+        };
+        let request = CriticalRequest {
+            from: from.clone(),
+            to: to.clone(),
+        };
+        return critical::run(file, &request, &options);
+    }
     if let Some(folder) = files.iter().find(|file| file.is_dir()) {
         return match files.len() {
             1 => record::report_folder(folder, &options),

@@ -5,12 +5,13 @@
 //!
 //! The modules are in layers. Each imports only those before it:
 //! `report` `units` ◀ `emulator` `epmd` `nodes` ◀ `defaults` `drains` `ending` `input` `launch` `manual` ◀ `flight` `options` ◀ `again`
-//! `doctor` `explore` `origins` ◀ `ci` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
+//! `doctor` `explore` `origins` ◀ `ci` `critical` `disasm` `env` `export` `flamegraph` `histogram` `html` `races` `record` `replay`
 //! `spans` `trace` ◀ `samples` ◀ `sample` ◀ `top` ◀ `cli` `fuzz`
 
 mod again;
 mod ci;
 pub mod cli;
+mod critical;
 mod defaults;
 mod disasm;
 mod doctor;

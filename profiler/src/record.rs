@@ -552,7 +552,7 @@ pub(crate) fn report(file: &Path, options: &report::Options) -> Result<ExitCode,
         options
             .json
             .as_deref()
-            .and_then(|path| write_json(path, &summary).err()),
+            .and_then(|path| report::write_json(path, &summary).err()),
     );
     errors.extend(report::write_files(&profile, options));
     Ok(told(&errors))
@@ -590,18 +590,10 @@ pub(crate) fn report_folder(folder: &Path, options: &report::Options) -> Result<
     };
     errors.extend(report::print(&text).err());
     let json = options.json.as_deref();
-    errors.extend(json.and_then(|path| write_json(path, &report).err()));
+    errors.extend(json.and_then(|path| report::write_json(path, &report).err()));
     let apart = cluster.apart(profiles)?;
     errors.extend(report::write_files(&apart, options));
     Ok(told(&errors))
-}
-
-/// Writes what serialises as JSON.
-fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), String> {
-    report::write(path, |out| {
-        serde_json::to_writer_pretty(&mut *out, value).map_err(|e| e.to_string())?;
-        writeln!(out).map_err(|e| e.to_string())
-    })
 }
 
 /// Prints the errors; the exit code.
@@ -633,6 +625,7 @@ fn report_samples(
     let text = match options.by {
         Some(By::Process) => sampled.by_process(&profile, &view).to_string(),
         None | Some(By::Total) => sampled.shown(&profile, &view).to_string(),
+        Some(By::Node) => return refuse("samples are of one emulator: leave out --by node"),
     };
     let mut errors: Vec<String> = Vec::new();
     errors.extend(report::print(&text).err());
@@ -640,7 +633,7 @@ fn report_samples(
         options
             .json
             .as_deref()
-            .and_then(|path| write_json(path, &sampled).err()),
+            .and_then(|path| report::write_json(path, &sampled).err()),
     );
     let options = report::Options {
         samples: Some(sampled.short()),

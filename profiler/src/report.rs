@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use beamline_formats::profile::{AtomicFile, Profile, Scope, TakenOut, View};
+use beamline_reports::apart::below_emulators;
 use beamline_reports::flamegraph::{self, Drawing, Shape, Width};
 use beamline_reports::json;
 use beamline_reports::table::{By, DirtyWaits, Sort, Tables};
@@ -338,6 +339,17 @@ pub(crate) fn descriptor(path: &Path) -> Option<u32> {
     None
 }
 
+/// Writes what serialises as JSON.
+///
+/// # Errors
+/// One line: the file, and what the system says.
+pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), String> {
+    write(path, |out| {
+        serde_json::to_writer_pretty(&mut *out, value).map_err(|e| e.to_string())?;
+        writeln!(out).map_err(|e| e.to_string())
+    })
+}
+
 /// Writes a file that appears when it is whole; a device or a pipe is written as it is. `-` is standard output.
 pub(crate) fn write(
     path: &Path,
@@ -388,12 +400,21 @@ pub(crate) fn draw(
     options: &Options,
     out: &mut dyn Write,
 ) -> Result<(), String> {
+    let by = options.by.unwrap_or_default();
     let shape = Shape {
-        by: match options.by.unwrap_or_default() {
-            By::Total => flamegraph::By::None,
+        by: match by {
+            By::Total | By::Node => flamegraph::By::None,
             By::Process => flamegraph::By::Process,
         },
         ..Shape::new(options.width.unwrap_or(width(profile)))
+    };
+    let apart;
+    let profile = match by {
+        By::Node => {
+            apart = below_emulators(profile.clone())?;
+            &apart
+        }
+        By::Total | By::Process => profile,
     };
     let mut drawing = drawing(profile, shape, options.title.clone())?;
     of_samples(&mut drawing, options.samples.as_deref());

@@ -8,6 +8,7 @@
 //! * [`export`]: recordings and profiles for other programs;
 //! * [`histogram`]: how long single things took;
 //! * [`occurrences`]: every call of a function, or every way from one to another: how long each took, and what was done in it;
+//! * [`critical`]: what made the time between two calls as long as it was, from process to process;
 //! * [`html`]: a recording as one page for a browser;
 //! * [`choice`]: the functions or processes that a user chooses for a report;
 //! * [`fuzz`]: the readers of foreign files, as functions for fuzzers;
@@ -19,11 +20,12 @@
 //! * `rank`: whether times of two versions differ, or by chance.
 //!
 //! The modules are in layers. Each imports only those before it:
-//! `apart` `rank` `sums` ◀ `events` `json` `table` ◀ `choice` `cluster` ◀ `flamegraph` `histogram` ◀ `occurrences` `export` `gate` `html` ◀ `fuzz`
+//! `apart` `rank` `sums` ◀ `events` `json` `table` ◀ `choice` `cluster` ◀ `flamegraph` `histogram` ◀ `occurrences` `export` `gate` `html` ◀ `critical` `fuzz`
 
 pub mod apart;
 pub mod choice;
 pub mod cluster;
+pub mod critical;
 pub mod events;
 pub mod export;
 pub mod flamegraph;

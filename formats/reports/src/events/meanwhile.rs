@@ -14,8 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::events::calls::{Does, does_after, function_of, header_of};
 use crate::events::pass::scan;
-use crate::events::spans::SLICE_REDUCTIONS;
-use crate::events::{InTransit, Passing};
+use crate::events::rests::{Rests, Then};
 
 /// Groups of events that a recording must have.
 pub const NEEDS: [Group; 4] = [
@@ -33,70 +32,6 @@ const WAITS_FOR_SCHEDULER: &str = "(waits for a scheduler)";
 
 /// How the remark begins that the frames of another process stand on.
 pub(crate) const MEANWHILE: &str = "meanwhile in ";
-
-/// How a time slice ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
-    /// It waited, and no known message ended that.
-    Unknown,
-    /// It was ready at once: it had used up its reductions.
-    IsReady,
-    /// It waited until this process sent a message.
-    Waits { on: Id, until_ns: u64 },
-}
-
-/// Of each process, what it did after each of its time slices.
-type Waits = FxHashMap<Id, Vec<Then>>;
-
-/// Finds what ends waits.
-struct Finder {
-    waits: Waits,
-    /// Of each process that waits, the first message that came.
-    came: FxHashMap<Id, Option<Then>>,
-    reductions: FxHashMap<Id, u64>,
-    messages: InTransit,
-}
-
-impl Finder {
-    fn add(&mut self, record: &Record<'_>) {
-        let id = record.subject;
-        match record.event {
-            Event::Out { reductions, .. } => {
-                let before = self.reductions.insert(id, reductions).unwrap_or(0);
-                let then = match reductions.saturating_sub(before) >= SLICE_REDUCTIONS {
-                    true => Then::IsReady,
-                    false => {
-                        self.came.insert(id, None);
-                        Then::Unknown
-                    }
-                };
-                self.waits.entry(id).or_default().push(then);
-            }
-            Event::In { .. } => {
-                let came = self.came.remove(&id).flatten();
-                let last = self.waits.get_mut(&id).and_then(|all| all.last_mut());
-                if let (Some(then), Some(last)) = (came, last) {
-                    *last = then;
-                }
-            }
-            // It waits for a dirty scheduler, or has ended.
-            Event::DirtyQueued { .. } | Event::InExiting {} | Event::Exit { .. } => {
-                self.came.remove(&id);
-            }
-            _ => {
-                let Some(Passing::Ends(sent)) = self.messages.add(record) else {
-                    return;
-                };
-                if let (Some(came @ None), Id::Process(_)) = (self.came.get_mut(&id), sent.from) {
-                    *came = Some(Then::Waits {
-                        on: sent.from,
-                        until_ns: sent.at_ns,
-                    });
-                }
-            }
-        }
-    }
-}
 
 /// A frame of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -207,7 +142,7 @@ impl Tree {
 /// Follows all processes.
 struct Follower<'r> {
     names: &'r Names,
-    waits: &'r Waits,
+    rests: &'r Rests,
     calls: Paths<NameId>,
     all: Vec<Whose>,
     known: FxHashMap<Id, usize>,
@@ -333,12 +268,11 @@ impl Follower<'_> {
     /// A time slice has ended.
     fn end_slice(&mut self, at: usize, now: u64) {
         let whose = &mut self.all[at];
-        let waits = self.waits.get(&whose.id);
-        let then = waits.and_then(|all| all.get(whose.outs)).copied();
+        let rest = self.rests.of(whose.id).get(whose.outs);
         whose.outs += 1;
-        match then.unwrap_or(Then::Unknown) {
+        match rest.map_or(Then::Unknown, |rest| rest.then) {
             Then::Unknown => {}
-            Then::Waits { on, until_ns } if until_ns > now => {
+            Then::Waits { on, until_ns, .. } if until_ns > now => {
                 let on = self.place(on);
                 self.all[at].waits = Some((on, until_ns));
                 self.all[on].waiters.push(at);
@@ -438,19 +372,14 @@ impl Follower<'_> {
 /// # Errors
 /// When a block is damaged.
 pub fn meanwhile(recording: &Recording) -> Result<(Profile, Losses), Error> {
-    let mut finder = Finder {
-        waits: Waits::default(),
-        came: FxHashMap::default(),
-        reductions: FxHashMap::default(),
-        messages: InTransit::new(recording.names()),
-    };
+    let mut rests = Rests::new(recording.names());
     scan(recording, |record| {
-        finder.add(record);
+        rests.add(record);
         Ok::<(), Error>(())
     })?;
     let mut follower = Follower {
         names: recording.names(),
-        waits: &finder.waits,
+        rests: &rests,
         calls: Paths::default(),
         all: Vec::new(),
         known: FxHashMap::default(),
@@ -469,6 +398,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::events::SLICE_REDUCTIONS;
     use crate::events::sample::{Sample, process};
 
     fn sample() -> Sample {

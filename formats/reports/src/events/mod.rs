@@ -15,6 +15,7 @@ mod living;
 mod meanwhile;
 pub(crate) mod part;
 pub(crate) mod pass;
+pub(crate) mod rests;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sampled;

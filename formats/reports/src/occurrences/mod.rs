@@ -19,6 +19,8 @@ use crate::histogram::{Row, Values};
 mod tests;
 mod text;
 
+pub(crate) use text::{WIDTH, columns};
+
 /// How many of the slowest occurrences are kept.
 const SLOWEST: usize = 10;
 

@@ -134,9 +134,10 @@ impl Within {
 }
 
 /// Characters of a column, with the space before the next.
-const WIDTH: usize = 12;
+pub(crate) const WIDTH: usize = 12;
 
-fn columns<T: AsRef<str>>(f: &mut String, cells: &[T]) -> fmt::Result {
+/// Writes the cells of a row, each to the right of its column.
+pub(crate) fn columns<T: AsRef<str>>(f: &mut String, cells: &[T]) -> fmt::Result {
     for (at, cell) in cells.iter().enumerate() {
         let space = if at == 0 { "" } else { " " };
         write!(f, "{space}{:>11}", cell.as_ref())?;
