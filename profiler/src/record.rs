@@ -461,7 +461,9 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
             let ended = launched();
             let dumps = flight.finish();
             remove_empty(&request);
-            return Ok(flight_ended(&ended?, dumps));
+            let ended = ended?;
+            ended.tell_outlived();
+            return Ok(flight_ended(&ended, dumps));
         }
         Keeps::Newest => {
             let ended = launched();
@@ -474,7 +476,9 @@ pub(crate) fn run(args: &Arguments) -> Result<ExitCode, String> {
         true => nodes::name_files(&files),
         false => files,
     };
-    let ended = recording_ended(&ended?, &files);
+    let ended = ended?;
+    ended.tell_outlived();
+    let ended = recording_ended(&ended, &files);
     if args.output.is_dir() && files.len() > 1 {
         ending::tell_of_all(&args.output, files.len());
     }

@@ -5,6 +5,7 @@ mod place;
 use std::process::Stdio;
 use std::time::Duration;
 
+use beamline_formats::ring::Recording;
 use place::{Place, errors};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -196,7 +197,7 @@ fn who_outlives_the_command_has_a_profile_up_to_its_end() {
     let pid = std::fs::read_to_string(place.file("pid")).expect("it runs");
     let told = errors(&output);
     let line = format!(
-        "process {} goes on; the profile has what it did until the command ended\n",
+        "process {} goes on: the profile has what it did until the command ended; ",
         pid.trim()
     );
     assert!(told.contains(&line), "{told}");
@@ -217,6 +218,30 @@ fn who_outlives_the_command_has_a_profile_up_to_its_end() {
         std::thread::sleep(Duration::from_millis(1));
     }
     kill_process(pid, Signal::KILL).expect("it runs");
+}
+
+#[test]
+fn who_outlives_the_command_has_a_recording_up_to_its_end() {
+    let Some(place) = Place::new("-module(work).\n") else {
+        return;
+    };
+    let command = behind(&place, "true");
+    let record = ["record", "-o", "a.stream", "--pattern", "parts", "--"];
+    let output = place.run(&[&record[..], &["sh", "-c", &command]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let pid = std::fs::read_to_string(place.file("pid")).expect("it runs");
+    let line = format!(
+        "process {} goes on: the recording has what it did until the command ended; ",
+        pid.trim()
+    );
+    let told = errors(&output);
+    assert!(told.contains(&line), "{told}");
+    let recording = Recording::open(&place.file("a.stream")).expect("a recording");
+    let lost = recording.tally().expect("readable").lost;
+    assert!(recording.has_ended() && lost.is_none(), "{lost:?}");
+    assert_eq!(calls(&place.report("a.stream"), "parts:leaf/1"), 5);
+    let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a number"), Signal::KILL).expect("it runs");
 }
 
 #[test]

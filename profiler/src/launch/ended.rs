@@ -7,7 +7,6 @@ use std::time::Duration;
 use beamline_formats::profile::{Matched, Outcome, Profile};
 use beamline_formats::totals::Totals;
 
-use super::outlived::Outlived;
 use crate::report;
 
 /// The end of a command, and what its emulators recorded.
@@ -19,8 +18,8 @@ pub struct Ended {
     pub profile: Option<Profile>,
     /// What its emulators did in all, where that was asked for.
     pub totals: Vec<Totals>,
-    /// Emulators whose profiles are missing or end before they do, by process number.
-    pub(super) outlived: Vec<(u32, Outlived)>,
+    /// A line about each emulator whose profile is missing, or that goes on without being measured.
+    pub(super) outlived: Vec<String>,
     /// What became of the patterns of functions.
     pub patterns: Vec<Matched>,
     /// From start to end; of a source file without its compilation.
@@ -40,17 +39,10 @@ impl Ended {
         ExitCode::from(u8::try_from(code).unwrap_or(1))
     }
 
-    /// Says which emulators' profiles are missing or end before they do.
+    /// Says which emulators' profiles are missing, and which profiles and recordings end before their emulators do.
     pub(crate) fn tell_outlived(&self) {
-        let runs = self
-            .profile
-            .as_ref()
-            .map_or(&[][..], |profile| &profile.runs);
-        for (os_pid, outlived) in &self.outlived {
-            let run = runs.iter().find(|run| run.os_pid == *os_pid);
-            let node = run.map(|run| run.node.as_str());
-            let node = node.filter(|node| !node.is_empty());
-            report::error(&outlived.line(*os_pid, node));
+        for line in &self.outlived {
+            report::error(line);
         }
     }
 

@@ -655,11 +655,13 @@ pub fn run(launch: &Launch) -> Result<Ended, String> {
         let is_any = !profiles.is_empty();
         is_any.then(|| Profile::merge(profiles)).transpose()
     };
+    let patterns = Matched::read_all(&folder)?;
+    let profile = read(folder)?;
     Ok(Ended {
         status,
-        outlived,
-        patterns: Matched::read_all(&folder)?,
-        profile: read(folder)?,
+        outlived: outlived::lines(&outlived, &launch.what, profile.as_ref()),
+        patterns,
+        profile,
         totals: match totals {
             Some(folder) => place.renamed(Totals::read_all(&folder)?),
             None => Vec::new(),

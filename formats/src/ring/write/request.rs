@@ -79,6 +79,13 @@ impl Variable for Request {
 }
 
 impl Request {
+    /// Whether nobody keeps what is recorded behind the end of the command: it takes the records out of the ring, or those
+    /// around a trigger.
+    #[must_use]
+    pub fn ends_with_command(&self) -> bool {
+        self.is_apart || !self.triggers.is_empty()
+    }
+
     /// Makes the ring of an emulator. The first emulator of a run has the file, and each other one a numbered file that
     /// was not there before.
     ///

@@ -277,6 +277,9 @@ pub(in crate::trace) fn begin(
         }),
     };
     span::follow(&request.span, &request.folder, switch);
+    if request.ends_with_command() {
+        span::end_with_command(&request.folder);
+    }
     Some(session)
 }
 
@@ -309,6 +312,7 @@ pub(crate) fn end() {
         }
         recorder.ring.end();
         recorder.say_what_was_not_called();
+        span::note_written();
     }
 }
 

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use beamline_formats::name;
 use beamline_formats::profile::{
-    Cost, Count, EmulatorLock, Function, Header, Native, Origin, Paid, Request, TracingCost, Type,
-    Writer, wait_for_command,
+    Cost, Count, Function, Header, Native, Origin, Paid, Request, TracingCost, Type, Writer,
 };
 use beamline_settings::variable::Variable as _;
 
@@ -45,8 +44,6 @@ pub(in crate::trace) struct Run {
     begun: AtomicBool,
     before: Mutex<Before>,
     written: Mutex<bool>,
-    /// Tells the command that this emulator measures for it.
-    lock: Option<EmulatorLock>,
 }
 
 /// What was counted before the time that the profile is of.
@@ -102,14 +99,10 @@ fn start(request: Request, command: Vec<String>, otp: String, tracing: TracingCo
         flags::update_new();
         // The clock is compared with the time from here on.
         let _ = ticks::Ticks::clock();
-        let lock = EmulatorLock::take(&request.folder, names::own_pid());
-        let folder = request.folder.display();
-        let lock = lock.map_err(|error| complain!("beamline: {folder}: {error}"));
         Run {
             command,
             otp,
             tracing,
-            lock: lock.ok(),
             ..Run::new(session, request)
         }
     });
@@ -122,14 +115,7 @@ fn start(request: Request, command: Vec<String>, otp: String, tracing: TracingCo
         }),
     };
     span::follow(span, folder, switch);
-    if run.lock.is_some() {
-        std::thread::spawn(|| {
-            // The profile is the command's: where this emulator outlives it, the profile ends with the command.
-            if wait_for_command(&run.request.folder).is_ok() {
-                span::end();
-            }
-        });
-    }
+    span::end_with_command(folder);
 }
 
 /// Whether there is a profile of this run.
@@ -176,9 +162,7 @@ pub(crate) fn write_at_end() {
     patterns::tell(patterns, folder, |pattern| {
         called.iter().any(|mfa| patterns::is_meant(pattern, mfa))
     });
-    if let Some(Err(error)) = profile.lock.as_ref().map(EmulatorLock::note_written) {
-        complain!("beamline: {}: {error}", folder.display());
-    }
+    span::note_written();
 }
 
 impl Run {
@@ -194,7 +178,6 @@ impl Run {
             started: outside_now(),
             before: Mutex::default(),
             written: Mutex::new(false),
-            lock: None,
         }
     }
 

@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use beamline_formats::profile::{Pattern, Span};
+use beamline_formats::profile::{EmulatorLock, Pattern, Span, wait_for_command};
 use parking_lot::Mutex;
 
 use super::patterns;
 use crate::loader::module::Mfa;
+use crate::sys::chance::names;
+use crate::sys::stderr::complain;
 use crate::term::Atom;
 use crate::trace::breakpoint::change::end_later;
 use crate::trace::costs::account::Measures;
@@ -61,6 +63,31 @@ pub(in crate::trace) fn follow(span: &Span, folder: &Path, switch: Switch) {
     let is_timed = span.delay_ms > 0 || span.duration_ms.is_some();
     if is_timed || span.by_signal {
         std::thread::spawn(|| followed.wait());
+    }
+}
+
+/// Tells the command that this emulator measures for it, until its process ends.
+static LOCK: OnceLock<EmulatorLock> = OnceLock::new();
+
+/// Has the measuring, which [`follow`] has begun, end with the command of this folder where this emulator outlives that.
+pub(in crate::trace) fn end_with_command(folder: &Path) {
+    let told = folder.display();
+    match EmulatorLock::take(folder, names::own_pid()) {
+        Ok(lock) => _ = LOCK.set(lock),
+        Err(error) => return complain!("beamline: {told}: {error}"),
+    }
+    let folder = folder.to_owned();
+    std::thread::spawn(move || {
+        if wait_for_command(&folder).is_ok() {
+            end();
+        }
+    });
+}
+
+/// All that was measured is written.
+pub(in crate::trace) fn note_written() {
+    if let Some(Err(error)) = LOCK.get().map(EmulatorLock::note_written) {
+        complain!("beamline: the command does not hear that its measuring has ended: {error}");
     }
 }
 
