@@ -14,7 +14,7 @@ const COMMAND: &str = "command";
 /// How the names of the files end that emulators lock.
 const FILE_EXTENSION: &str = "emulator";
 
-/// Says that a command runs, from its making until it is dropped.
+/// Says that a command runs, from its making until it is dropped. A command that is killed does not drop it.
 #[derive(Debug)]
 pub struct CommandLock(File);
 
@@ -32,17 +32,22 @@ impl CommandLock {
 
 impl Drop for CommandLock {
     fn drop(&mut self) {
+        // Before the lock goes: who gets it looks for this.
+        let _ = self.0.set_len(1);
         // To close the file is not enough: a process between its fork and its exec has the lock, too.
         let _ = self.0.unlock();
     }
 }
 
-/// Blocks until the command of this folder has ended.
+/// Blocks until the command of this folder has ended. Returns whether it did so by itself: behind one that was killed, an
+/// emulator goes on measuring.
 ///
 /// # Errors
 /// What the operating system says; that there is no such file where no command waits for emulators.
-pub fn wait_for_command(folder: &Path) -> io::Result<()> {
-    File::open(folder.join(COMMAND))?.lock_shared()
+pub fn wait_for_command(folder: &Path) -> io::Result<bool> {
+    let file = File::open(folder.join(COMMAND))?;
+    file.lock_shared()?;
+    Ok(file.metadata()?.len() > 0)
 }
 
 /// Says that an emulator measures, as long as its process lives.
@@ -142,6 +147,13 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_was_killed_has_not_ended_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        File::create_new(folder.path().join(COMMAND)).unwrap();
+        assert!(!wait_for_command(folder.path()).unwrap());
+    }
+
+    #[test]
     fn emulators_are_in_the_order_of_their_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let _locks = [10, 9, 100].map(|os_pid| EmulatorLock::take(folder.path(), os_pid).unwrap());
@@ -163,6 +175,6 @@ mod tests {
         let path = folder.path().to_owned();
         let waiting = std::thread::spawn(move || wait_for_command(&path));
         drop(lock);
-        waiting.join().unwrap().unwrap();
+        assert!(waiting.join().unwrap().unwrap());
     }
 }

@@ -78,7 +78,7 @@ pub(in crate::trace) fn end_with_command(folder: &Path) {
     }
     let folder = folder.to_owned();
     std::thread::spawn(move || {
-        if wait_for_command(&folder).is_ok() {
+        if wait_for_command(&folder).is_ok_and(|has_ended| has_ended) {
             end();
         }
     });
