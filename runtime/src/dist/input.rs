@@ -692,10 +692,11 @@ mod tests {
     use crate::external::encode_with_header;
     use crate::heap::Node;
 
-    /// Control messages of many kinds, each with a payload, as another node would send them.
-    fn packets() -> Vec<Vec<u8>> {
+    /// Control messages of many kinds, each with a payload, as the node of this name would send
+    /// them.
+    fn packets(of: &str) -> Vec<Vec<u8>> {
         let heap = Heap::detached();
-        let node = Node::known_as(Atom::new("input_tests@nowhere"), 7);
+        let node = Node::known_as(Atom::new(of), 7);
         let there = heap.external(tag::EXTERNAL_PID, node.clone(), &[3]);
         let reference = heap.external(tag::EXTERNAL_REF, node, &[2 | 5 << 32, 6]);
         // Of no process: nobody gets anything.
@@ -732,8 +733,11 @@ mod tests {
             .collect()
     }
 
-    fn connected() -> (std::sync::Arc<DistEntry>, u32) {
-        let entry = DistEntry::of(Atom::new("input_tests@nowhere"));
+    /// A connection with the node of this name. Each test has a name of its own: tests may run in
+    /// threads of one process, and what one feeds into the atom cache of a connection would be
+    /// input of the others.
+    fn connected(to: &str) -> (std::sync::Arc<DistEntry>, u32) {
+        let entry = DistEntry::of(Atom::new(to));
         entry.state.lock().phase = Phase::Connected;
         let number = entry.connection();
         (entry, number)
@@ -741,9 +745,9 @@ mod tests {
 
     #[test]
     fn whole_packets_are_taken() {
-        let (entry, number) = connected();
-        *entry.input.lock() = Input::default();
-        for (at, packet) in packets().iter().enumerate() {
+        let name = "input_tests_whole@nowhere";
+        let (entry, number) = connected(name);
+        for (at, packet) in packets(name).iter().enumerate() {
             assert_eq!(receive(&entry, number, packet), Ok(()), "{at}");
         }
     }
@@ -757,8 +761,9 @@ mod tests {
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             cut in prop::option::of(any::<prop::sample::Index>()),
         ) {
-            let (entry, number) = connected();
-            let packets = packets();
+            let name = "input_tests_damaged@nowhere";
+            let (entry, number) = connected(name);
+            let packets = packets(name);
             let mut packet = packets[which.index(packets.len())].clone();
             for (at, byte) in damage {
                 let at = at.index(packet.len());
@@ -773,7 +778,7 @@ mod tests {
         /// A message in fragments is the one that was sent.
         #[test]
         fn fragments_are_put_together(size in 1_usize..40) {
-            let (entry, number) = connected();
+            let (entry, number) = connected("input_tests_fragments@nowhere");
             *entry.input.lock() = Input::default();
             let heap = Heap::detached();
             let name = Atom::new("input_tests_nobody").term();

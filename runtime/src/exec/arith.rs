@@ -124,16 +124,18 @@ mod cost {
         }
     }
 
-    /// Nothing where the dividend's magnitude is not the greater one.
+    /// A division is free unless the dividend's magnitude is greater than the divisor's. A small dividend is
+    /// never greater than a big divisor.
     pub(super) fn quotient(p: &Process, a: Term<'_>, b: Term<'_>) {
         let Some(dividend) = a.as_big() else { return };
         let divisor = b.as_big();
-        let divisor = divisor.as_ref().map_or(&[][..], |big| big.limbs());
+        let small = [b.as_small().map_or(0, i64::unsigned_abs)];
+        let divisor = divisor.as_ref().map_or(&small[..], |big| big.limbs());
         let (long, short) = (dividend.limbs().len(), divisor.len());
         let order = long.cmp(&short);
         let order = order.then_with(|| dividend.limbs().iter().rev().cmp(divisor.iter().rev()));
         if order.is_gt() {
-            bump_quadratic(p, long - short.max(1) + 1, short.max(1));
+            bump_quadratic(p, long - short + 1, short);
         }
     }
 }
@@ -306,23 +308,27 @@ mod tests {
     use super::*;
     use crate::bif::find;
     use crate::code::bif::Call;
-    use crate::term::{Atom, am};
+    use crate::term::{Atom, am, tag};
 
-    /// What `operator` costs for integers of these numbers of limbs, 0 being the small integer 7.
-    fn cost(operator: &str, operands: &[usize]) -> i64 {
-        let p = Process::new(233);
-        let build = |&limbs: &usize| match limbs {
-            0 => Term::small(7),
-            _ => p.big(false, &vec![u64::MAX; limbs]),
-        };
-        let operands: Vec<_> = operands.iter().map(build).collect();
+    /// What `operator` costs for these integers.
+    fn cost(operator: &str, p: &Process, operands: &[Term<'_>]) -> i64 {
         let index = find(am::erlang, Atom::new(operator), operands.len() as u8).expect("a BIF");
         let Call::Guard(function) = crate::code::bif::all()[index].call else {
             panic!("{operator} is a guard BIF")
         };
         let before = p.fcalls.get();
-        assert!(function(&p, &operands).is_ok(), "{operator} gives a number");
+        assert!(function(p, operands).is_ok(), "{operator} gives a number");
         before - p.fcalls.get()
+    }
+
+    /// The magnitude of the least small integer is big.
+    #[test]
+    fn equal_magnitudes_are_divided_for_free() {
+        let p = Process::new(233);
+        let [least, negated] = [true, false].map(|neg| p.big(neg, &[1 << 59]));
+        assert_eq!(least.as_small(), Some(tag::MIN_SMALL));
+        assert_eq!(cost("div", &p, &[negated, least]), 0);
+        assert_eq!(cost("rem", &p, &[negated, least]), 0);
     }
 
     #[test]
@@ -345,7 +351,14 @@ mod tests {
             ("bsr", &[100, 0], 7),
         ];
         for (operator, operands, reds) in rows {
-            assert_eq!(cost(operator, operands), *reds, "{operator} {operands:?}");
+            let p = Process::new(233);
+            // A number of limbs, or 0 for the small integer 7.
+            let built = operands.iter().map(|&limbs| match limbs {
+                0 => Term::small(7),
+                _ => p.big(false, &vec![u64::MAX; limbs]),
+            });
+            let built: Vec<_> = built.collect();
+            assert_eq!(cost(operator, &p, &built), *reds, "{operator} {operands:?}");
         }
     }
 }
