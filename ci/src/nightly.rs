@@ -90,13 +90,16 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     parts::run_all(all.collect(), AfterFailure::GoOn, &[])
 }
 
-/// The task that these words name, with this seed.
+/// The task that these words name, with this seed. Property tests draw cases of it, too; all other runs draw those of one
+/// fixed seed.
 fn command(words: &[&str], seed: &str) -> Command {
     let words = words
         .iter()
         .map(|&word| if word == SEED { seed } else { word });
     let words: Vec<String> = words.map(str::to_owned).collect();
-    engines::task(&words[0], &words[1..])
+    let mut command = engines::task(&words[0], &words[1..]);
+    command.env("PROPTEST_RNG_SEED", seed);
+    command
 }
 
 #[cfg(test)]
@@ -109,6 +112,9 @@ mod tests {
         let command = command(words, "7");
         let arguments: Vec<_> = command.get_args().collect();
         assert_eq!(arguments, ["kills", "--rounds", "200", "--seed", "7"]);
+        let seeds: Vec<_> = command.get_envs().collect();
+        let seed = ("PROPTEST_RNG_SEED".as_ref(), Some("7".as_ref()));
+        assert_eq!(seeds, [seed]);
     }
 
     /// A word that a task does not know would be found in the night.
