@@ -692,11 +692,10 @@ mod tests {
     use crate::external::encode_with_header;
     use crate::heap::Node;
 
-    /// Control messages of many kinds, each with a payload, as the node of this name would send
-    /// them.
-    fn packets(of: &str) -> Vec<Vec<u8>> {
+    /// Control messages of many kinds, each with a payload, as this node would send them.
+    fn packets(node: Atom) -> Vec<Vec<u8>> {
         let heap = Heap::detached();
-        let node = Node::known_as(Atom::new(of), 7);
+        let node = Node::known_as(node, 7);
         let there = heap.external(tag::EXTERNAL_PID, node.clone(), &[3]);
         let reference = heap.external(tag::EXTERNAL_REF, node, &[2 | 5 << 32, 6]);
         // Of no process: nobody gets anything.
@@ -733,11 +732,9 @@ mod tests {
             .collect()
     }
 
-    /// A connection with the node of this name. Each test has a name of its own: tests may run in
-    /// threads of one process, and what one feeds into the atom cache of a connection would be
-    /// input of the others.
-    fn connected(to: &str) -> (std::sync::Arc<DistEntry>, u32) {
-        let entry = DistEntry::of(Atom::new(to));
+    /// A connection with this node. Tests run in threads of one process: one node's atom cache is for one test.
+    fn connected(node: &str) -> (std::sync::Arc<DistEntry>, u32) {
+        let entry = DistEntry::of(Atom::new(node));
         entry.state.lock().phase = Phase::Connected;
         let number = entry.connection();
         (entry, number)
@@ -745,9 +742,8 @@ mod tests {
 
     #[test]
     fn whole_packets_are_taken() {
-        let name = "input_tests_whole@nowhere";
-        let (entry, number) = connected(name);
-        for (at, packet) in packets(name).iter().enumerate() {
+        let (entry, number) = connected("input_tests_whole@nowhere");
+        for (at, packet) in packets(entry.name).iter().enumerate() {
             assert_eq!(receive(&entry, number, packet), Ok(()), "{at}");
         }
     }
@@ -761,9 +757,8 @@ mod tests {
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             cut in prop::option::of(any::<prop::sample::Index>()),
         ) {
-            let name = "input_tests_damaged@nowhere";
-            let (entry, number) = connected(name);
-            let packets = packets(name);
+            let (entry, number) = connected("input_tests_damaged@nowhere");
+            let packets = packets(entry.name);
             let mut packet = packets[which.index(packets.len())].clone();
             for (at, byte) in damage {
                 let at = at.index(packet.len());
