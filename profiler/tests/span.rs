@@ -244,6 +244,31 @@ fn who_outlives_the_command_has_a_recording_up_to_its_end() {
     kill_process(pid.expect("a number"), Signal::KILL).expect("it runs");
 }
 
+/// The command, which is `erl` itself, ends before the emulator has booted.
+#[test]
+fn who_starts_in_the_background_is_named() {
+    let Some(place) = Place::new("-module(work).\n") else {
+        return;
+    };
+    let program = "file:write_file(\"new\", os:getpid()), file:rename(\"new\", \"pid\")";
+    let profile = ["profile", "--json", "a.json", "--pattern", "lists", "--"];
+    let command = ["erl", "-detached", "-noinput", "-eval", program];
+    let output = place.run(&[&profile[..], &command].concat());
+    let pid = loop {
+        match std::fs::read_to_string(place.file("pid")) {
+            Ok(pid) => break pid,
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let number = pid.parse().ok().and_then(Pid::from_raw);
+    kill_process(number.expect("a number"), Signal::KILL).expect("it runs");
+    let told = errors(&output);
+    let line =
+        format!("process {pid} goes on: the profile has what it did until the command ended; ");
+    assert!(told.contains(&line), "{told}");
+    assert!(place.file("a.json").exists());
+}
+
 #[test]
 fn who_is_killed_before_it_writes_its_profile_is_named() {
     let Some(place) = Place::new("-module(work).\n") else {

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::files_in;
 
@@ -60,7 +60,7 @@ impl EmulatorLock {
     /// # Errors
     /// What the operating system says.
     pub fn take(folder: &Path, os_pid: u32) -> io::Result<EmulatorLock> {
-        let path = folder.join(format!("{os_pid}.{FILE_EXTENSION}"));
+        let path = file_of(folder, os_pid);
         let new = path.with_extension("starts");
         let file = File::create_new(&new)?;
         file.lock()?;
@@ -78,6 +78,11 @@ impl EmulatorLock {
     }
 }
 
+/// The file that the emulator with this process number locks.
+fn file_of(folder: &Path, os_pid: u32) -> PathBuf {
+    folder.join(format!("{os_pid}.{FILE_EXTENSION}"))
+}
+
 /// An emulator that has measured for a command, as the command sees it.
 #[derive(Debug)]
 pub struct Measuring {
@@ -87,6 +92,12 @@ pub struct Measuring {
 }
 
 impl Measuring {
+    /// Whether the emulator with this process number has said that it measures.
+    #[must_use]
+    pub fn has_begun(folder: &Path, os_pid: u32) -> bool {
+        file_of(folder, os_pid).exists()
+    }
+
     /// All emulators that have said in this folder that they measure, in order of their process numbers.
     ///
     /// # Errors
@@ -131,7 +142,9 @@ mod tests {
     #[test]
     fn an_emulator_runs_until_its_lock_is_gone() {
         let folder = tempfile::tempdir().unwrap();
+        assert!(!Measuring::has_begun(folder.path(), 7));
         let lock = EmulatorLock::take(folder.path(), 7).unwrap();
+        assert!(Measuring::has_begun(folder.path(), 7));
         let all = Measuring::all(folder.path()).unwrap();
         let [seen] = all.as_slice() else {
             panic!("{all:?}")

@@ -6,6 +6,7 @@
 //! executable.
 
 mod arguments;
+mod detached;
 mod ended;
 mod erl;
 mod erlc;
@@ -212,7 +213,7 @@ fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode
                 .envs(more);
             let failed = |error: io::Error| Failure::Error(format!("{}: {error}", this.display()));
             if is_detached {
-                start_detached(&mut emulator).map_err(failed)?;
+                detached::start(&mut emulator).map_err(failed)?;
                 return Ok(ExitCode::SUCCESS);
             }
             emulator.env_remove(DETACHED);
@@ -220,17 +221,6 @@ fn become_emulator(name: &str, program: &str, own: &[String]) -> Result<ExitCode
             Err(failed(emulator.exec()))
         }
     }
-}
-
-/// Starts the emulator in the background, where it takes a session of its own.
-fn start_detached(emulator: &mut Command) -> io::Result<()> {
-    emulator
-        .env(DETACHED, "1")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map(|_| ())
 }
 
 /// Has the daemon run by which nodes find each other. Where it does not, the node says so itself when it registers.
