@@ -65,6 +65,18 @@ impl Choice {
         self.text == pid || self.text == name
     }
 
+    /// One line: none of these functions of a recording, which were called, is meant.
+    #[must_use]
+    pub(crate) fn matches_no_call(
+        &self,
+        names: &Names,
+        called: impl IntoIterator<Item = NameId>,
+    ) -> String {
+        let called = called.into_iter().filter_map(|id| names.function(id));
+        let called = called.map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
+        self.matches_nothing("called function", called, [])
+    }
+
     /// One line: nothing is so, and which of these functions and other names are like it.
     #[must_use]
     pub(crate) fn matches_nothing<'a>(

@@ -225,11 +225,8 @@ impl<'r> Reader<'r> {
     /// One line: there is no path, and why.
     fn nothing(&self) -> String {
         let names = self.recording.names();
-        let nothing = |choice: &Choice| {
-            let called = self.functions.keys().filter_map(|id| names.function(*id));
-            let called = called.map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
-            choice.matches_nothing("called function", called, [])
-        };
+        let called = || self.functions.keys().copied();
+        let nothing = |choice: &Choice| choice.matches_no_call(names, called());
         let Request { from, to } = self.request;
         match &self.last {
             _ if self.first.is_none() => nothing(from),

@@ -334,11 +334,8 @@ impl<'r> Finder<'r> {
     /// One line: no occurrence has ended, and why.
     fn nothing(&self) -> String {
         let names = self.recording.names();
-        let nothing = |choice: &Choice| {
-            let called = self.functions.keys().filter_map(|id| names.function(*id));
-            let called = called.map(|f| (f.module.as_str(), f.name.as_str(), u32::from(f.arity)));
-            choice.matches_nothing("called function", called, [])
-        };
+        let called = || self.functions.keys().copied();
+        let nothing = |choice: &Choice| choice.matches_no_call(names, called());
         let is_called = |is: fn(&(bool, bool)) -> bool| self.functions.values().any(is);
         match &self.request.until {
             _ if !is_called(|(begins, _)| *begins) => nothing(&self.request.from),
