@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const MAIN: &str = include_str!("nodes/main.expected");
 const AGAIN: &str = include_str!("nodes/again.expected");
 const TRACED: &str = include_str!("nodes/traced.expected");
+const CUT: &str = include_str!("nodes/cut.expected");
 const BUSY: &str = include_str!("nodes/busy.expected");
 const MALFORMED: &str = include_str!("nodes/malformed.expected");
 
@@ -88,6 +89,15 @@ fn senders_wait_for_a_node_that_stands_still_and_large_messages_let_others_pass(
     .concat();
     let less = BUSY.replace("1048576", "2097152");
     assert_eq!(nodes.printed(&["run"], &set, "busy()"), less);
+}
+
+#[test]
+fn an_unlink_ends_with_its_connection() {
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
+    let name = ["-name", "one@127.0.0.1"];
+    assert_eq!(nodes.printed(&["run"], &name, "cut()"), CUT);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 %% What processes of two nodes do to each other. The node that is called starts the other one, and prints what it sees.
 -module(nodes).
--export([main/0, certificates/0, again/0, traced/0, busy/0, malformed/0, forward/2, echo/0, sleeper/0, linked_to/1]).
+-export([main/0, certificates/0, again/0, traced/0, busy/0, malformed/0, cut/0, forward/2, echo/0, sleeper/0, linked_to/1]).
 
 main() ->
     {Peer, Node} = other(),
@@ -58,6 +58,32 @@ other() ->
                                          connection => standard_io, wait_boot => 60000}),
     pong = net_adm:ping(Node),
     {Peer, Node}.
+
+%% A connection that ends before the other node has acknowledged an unlink: the link that it makes afterwards is one.
+cut() ->
+    {Peer, Node} = other(),
+    process_flag(trap_exit, true),
+    Echo = spawn_link(Node, ?MODULE, echo, []),
+    Os = peer:call(Peer, os, getpid, []),
+    os:cmd("kill -STOP " ++ Os),
+    unlink(Echo),
+    true = erlang:disconnect_node(Node),
+    os:cmd("kill -CONT " ++ Os),
+    print(receive {'EXIT', Echo, Early} -> Early after 100 -> nothing end),
+    print(reconnected(Node, 1000)),
+    Echo ! {link, self()},
+    receive {linked, Echo} -> ok end,
+    print(lists:member(Echo, element(2, process_info(self(), links)))),
+    Echo ! {exit, because},
+    print(await_exit(Echo)),
+    peer:stop(Peer).
+
+reconnected(_, 0) -> pang;
+reconnected(Node, Times) ->
+    case net_adm:ping(Node) of
+        pong -> pong;
+        pang -> timer:sleep(10), reconnected(Node, Times - 1)
+    end.
 
 %% Processes that send to a node that stands still, and large messages.
 busy() ->
@@ -444,6 +470,7 @@ await_exit(Pid) -> receive {'EXIT', Pid, Reason} -> Reason after 10000 -> lost e
 echo() ->
     receive
         {From, Ref, What} when is_pid(From) -> From ! {Ref, What}, echo();
+        {link, Pid} -> linked(Pid), echo();
         {exit, Reason} -> exit(Reason);
         {Alias, What} -> Alias ! {Alias, What}, echo();
         stop -> ok
@@ -451,4 +478,6 @@ echo() ->
 
 sleeper() -> receive never -> ok end.
 
-linked_to(Pid) -> link(Pid), Pid ! {linked, self()}, sleeper().
+linked_to(Pid) -> linked(Pid), sleeper().
+
+linked(Pid) -> link(Pid), Pid ! {linked, self()}.

@@ -75,6 +75,8 @@ pub(super) struct State {
 pub(super) struct Relations {
     /// Processes of this node, and of the other one.
     pub(super) links: BTreeSet<(Pid, Peer)>,
+    /// Unlinks by processes of this node that the other one has not acknowledged, and the number of each.
+    pub(super) unlinks: BTreeMap<(Pid, Peer), u64>,
     /// Monitors of this node's processes on the other one's.
     pub(super) monitors: BTreeMap<RefNumbers, (Pid, RemoteProcess)>,
     /// Monitors of the other node's processes on those of this node, by the other's reference: on whom, and by which
@@ -84,6 +86,21 @@ pub(super) struct Relations {
     pub(super) spawns: BTreeMap<RefNumbers, Pid>,
     /// Processes that monitor the node, how often, and by which reference they are watched.
     pub(super) node_monitors: BTreeMap<Pid, (u32, RefNumbers)>,
+}
+
+impl Relations {
+    /// A process of this node gives up its link.
+    pub(super) fn begin_unlink(&mut self, pid: Pid, peer: Peer, id: u64) {
+        self.links.remove(&(pid, peer));
+        self.unlinks.insert((pid, peer), id);
+    }
+
+    /// An unlink is acknowledged. That of an older one changes nothing.
+    pub(super) fn end_unlink(&mut self, pid: Pid, peer: Peer, id: u64) {
+        if self.unlinks.get(&(pid, peer)) == Some(&id) {
+            self.unlinks.remove(&(pid, peer));
+        }
+    }
 }
 
 static TABLE: RwLock<BTreeMap<Atom, Arc<DistEntry>>> = RwLock::new(BTreeMap::new());
@@ -432,6 +449,7 @@ impl Left {
     fn end(self, entry: &DistEntry, reason: Term<'_>) {
         let Relations {
             links,
+            unlinks,
             monitors,
             watched,
             spawns,
@@ -440,6 +458,11 @@ impl Left {
         for (pid, peer) in links {
             let exit = ExitSignal::of_link(peer, reason, None);
             deliver(pid, Signal::Exit(Box::new(exit)));
+        }
+        // Nobody else acknowledges them. A process that waited for ever would take the next link of the other for one
+        // that was made before it heard of the unlink.
+        for ((pid, from), id) in unlinks {
+            deliver(pid, Signal::UnlinkAck { from, id });
         }
         for (reference, (pid, _)) in monitors {
             deliver(pid, output::down(reference, reason));

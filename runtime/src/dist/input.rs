@@ -531,6 +531,7 @@ impl Incoming<'_> {
         let id = id.as_u64().ok_or(BadData)?;
         let from = self.peer(from)?;
         if let Local::Pid(pid) = local(to)? {
+            self.entry.state.lock().relations.end_unlink(pid, from, id);
             deliver(pid, Signal::UnlinkAck { from, id });
         }
         Ok(())

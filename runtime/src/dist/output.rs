@@ -11,7 +11,7 @@ use super::queue::Encoded;
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{Hooks, Remote, RemoteProcess, Sending};
 use crate::process::refs::{RefNumbers, reference_of};
-use crate::process::signal::{ExitSignal, deliver_to_peer};
+use crate::process::signal::ExitSignal;
 use crate::process::{NotSent, Peer, Process, Signal, deliver};
 use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am, tag};
@@ -323,18 +323,21 @@ fn signal(to: Peer, signal: Signal) {
         return;
     };
     let heap = &Heap::detached();
+    let lock = || entry.state.lock();
     match signal {
         Signal::Link { from } => link(&entry, from, to),
         Signal::Unlink { from, id } => {
-            if let Some(pid) = from.pid() {
-                entry.state.lock().relations.links.remove(&(pid, to));
-            }
+            let Some(pid) = from.pid() else {
+                return;
+            };
+            // First of all: the answer may come before this returns.
+            lock().relations.begin_unlink(pid, to, id);
             let control = unlink_control(heap, Operation::UnlinkId, id, (from, to));
-            if entry.send(On::Existing, Outbound::without_payload(from.pid(), control))
-                == Fate::Lost
-            {
+            let signal = Outbound::without_payload(Some(pid), control);
+            if entry.send(On::Existing, signal) == Fate::Lost {
+                lock().relations.end_unlink(pid, to, id);
                 // The link has ended with the connection; nobody else acknowledges that it has.
-                deliver_to_peer(from, Signal::UnlinkAck { from: to, id });
+                deliver(pid, Signal::UnlinkAck { from: to, id });
             }
         }
         Signal::UnlinkAck { from, id } => {
