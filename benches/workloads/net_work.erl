@@ -1,10 +1,13 @@
 %% Sockets on the loopback, for `cargo xtask compare --net`. Each workload prints a line "RESULT Value Digest", as those of
 %% compare_work do: nanoseconds of one exchange, or bytes of one connection. Both ends are in the runtime that is measured.
-%% `serve` is a server for requests from outside: it prints "PORT Number" and ends with its standard input.
+%% `serve` is a server for requests from outside: it prints "PORT Number" and ends with its standard input. The workloads
+%% node_* start two nodes, and measure from one to the other.
 %%
 %%   erl -noshell -run net_work main NAME
 -module(net_work).
--export([main/1]).
+-behaviour(gen_server).
+-export([main/1, between/2, gather/0]).
+-export([init/1, handle_call/3, handle_cast/2]).
 
 -define(ADDRESS, {127, 0, 0, 1}).
 -define(KILOBYTE, <<0:8192>>).
@@ -110,7 +113,72 @@ measure("idle") ->
                  ok = inet:setopts(Server, [{active, once}]),
                  {Client, Server}
              end || _ <- lists:seq(1, Count)],
-    {(resident() - Before) div length(Pairs), length(Pairs)}.
+    {(resident() - Before) div length(Pairs), length(Pairs)};
+measure("node_" ++ Name) ->
+    %% An address for each, and so no daemon that knows their ports.
+    {Here, _} = node(here, "127.0.0.1"),
+    {_, There} = node(there, "127.0.0.2"),
+    peer:call(Here, ?MODULE, between, [Name, There], infinity).
+
+node(Name, Address) ->
+    Interface = "{" ++ lists:flatten(string:replace(Address, ".", ",", all)) ++ "}",
+    Args = ["-setcookie", "net_work", "-pa", filename:dirname(code:which(?MODULE)),
+            "-start_epmd", "false", "-erl_epmd_port", "9871", "-kernel", "inet_dist_use_interface", Interface],
+    {ok, Peer, Node} = peer:start_link(#{name => Name, host => Address, longnames => true, connection => standard_io, args => Args}),
+    {Peer, Node}.
+
+%% A call of a server on the other node.
+between("call", There) ->
+    Count = 20000,
+    {ok, Server} = erpc:call(There, gen_server, start, [?MODULE, [], []]),
+    per(Count, fun() -> lists:sum([gen_server:call(Server, N) || N <- lists:seq(1, Count)]) end);
+%% 1 MB in one direction: a binary, and a list, of which each term is encoded.
+between("large", There) ->
+    send(There, 500, binary:copy(<<"large">>, 200000));
+between("terms", There) ->
+    send(There, 50, [{N, <<"a binary">>, [atom, N * 1.5]} || N <- lists:seq(1, 20000)]);
+%% A process on the other node, which ends at once.
+between("spawn", There) ->
+    Count = 100000,
+    per(Count, fun() -> length([spawn(There, erlang, self, []) || _ <- lists:seq(1, Count)]) end);
+%% Groups that a process of one node joins, until the other one knows of all.
+between("groups", There) ->
+    Count = 10000,
+    [{ok, _} = erpc:call(Node, pg, start, [?MODULE]) || Node <- [node(), There]],
+    Groups = [{group, N} || N <- lists:seq(1, Count)],
+    per(Count, fun() ->
+                   [ok = pg:join(?MODULE, Group, self()) || Group <- Groups],
+                   all_known(There, Count)
+               end).
+
+send(Node, Count, Data) ->
+    Gatherer = spawn_link(Node, ?MODULE, gather, []),
+    per(Count, fun() ->
+                   [Gatherer ! {take, Data} || _ <- lists:seq(1, Count)],
+                   Gatherer ! {times, self()},
+                   receive {times, Times} -> Times end
+               end).
+
+all_known(Node, Count) ->
+    case length(erpc:call(Node, pg, which_groups, [?MODULE])) of
+        Count -> Count;
+        _ -> all_known(Node, Count)
+    end.
+
+%% Takes data, and says how often.
+gather() -> gather(0).
+
+gather(Times) ->
+    receive
+        {take, _} -> gather(Times + 1);
+        {times, From} -> From ! {times, Times}
+    end.
+
+init([]) -> {ok, 0}.
+
+handle_call(Number, _, Count) -> {reply, Number + 1, Count + 1}.
+
+handle_cast(_, Count) -> {noreply, Count}.
 
 %% Nanoseconds of one of `Count`, and what comes out of all.
 per(Count, Fun) ->

@@ -110,6 +110,11 @@ const NET: &[Row] = &[
     net("net_accept", "accept"),
     net("net_datagrams", "datagrams"),
     net("net_http", "http"),
+    net("net_node_call", "node_call"),
+    net("net_node_large", "node_large"),
+    net("net_node_terms", "node_terms"),
+    net("net_node_spawn", "node_spawn"),
+    net("net_node_groups", "node_groups"),
     Row {
         measure: Measure::Load(Load::Request),
         ..net("net_wrk", "serve")
