@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// Measure the cost of calls of native code: all rows whose names begin with native_
     #[arg(long)]
     native: bool,
-    /// Measure sockets on the loopback: all rows whose names begin with net_
+    /// Measure sockets on the loopback, and what crosses two nodes: all rows whose names begin with net_
     #[arg(long)]
     net: bool,
     /// Measure the cost of recording the order of a run, beside the same run without, on Beamline alone: all rows whose

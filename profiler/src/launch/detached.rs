@@ -3,20 +3,17 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use beamline_formats::profile::{Measuring, Request};
 use beamline_formats::ring;
-use beamline_settings::chance;
 use beamline_settings::variable::Variable as _;
 
+use super::wait::wait_until;
 use crate::emulator::DETACHED;
 
 /// How long an emulator may take until it says that it measures.
 const STARTING_MAX: Duration = Duration::from_secs(10);
-
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// Starts the emulator in the background, where it takes a session of its own. Blocks until it has said that it measures,
 /// if it is to: the command may end at once, and looks then for who measures.
@@ -33,13 +30,9 @@ pub(super) fn start(emulator: &mut Command) -> io::Result<()> {
     let Some(folder) = folder_of_measuring() else {
         return Ok(());
     };
-    let begun = chance::now();
-    while !Measuring::has_begun(&folder, started.id())
-        && started.try_wait()?.is_none()
-        && begun.elapsed() < STARTING_MAX
-    {
-        thread::sleep(PAUSE);
-    }
+    wait_until(STARTING_MAX, || {
+        Measuring::has_begun(&folder, started.id()) || !matches!(started.try_wait(), Ok(None))
+    });
     Ok(())
 }
 

@@ -2,22 +2,18 @@
 //! then.
 
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use beamline_formats::profile::{CommandLock, Measuring, Profile};
-use beamline_settings::chance;
 
 use super::What;
+use super::wait::wait_until;
 
 /// How long an emulator may take to write its profile, or to end its recording.
 const WRITING_MAX: Duration = Duration::from_secs(10);
 
 /// How long an emulator may take to end, once it has done that: a peer ends a moment after its origin.
 const ENDING_MAX: Duration = Duration::from_secs(1);
-
-/// How often is looked at them.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// What is to be said of an emulator when the command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,13 +113,6 @@ fn of(emulator: &Measuring) -> Option<Outlived> {
         (true, false) => Some(Outlived::IsSilent),
         (false, false) => Some(Outlived::Unwritten),
         (false, true) => None,
-    }
-}
-
-fn wait_until(limit: Duration, is_so: impl Fn() -> bool) {
-    let begun = chance::now();
-    while !is_so() && begun.elapsed() < limit {
-        thread::sleep(PAUSE);
     }
 }
 

@@ -1,11 +1,13 @@
-//! Waits for a command's end, whatever signals come meanwhile.
+//! Waits for a command's end, whatever signals come meanwhile, and for what emulators say in files.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::thread;
+use std::time::Duration;
 
+use beamline_settings::chance;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
@@ -13,6 +15,17 @@ use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
 use crate::report;
+
+/// How often is looked at what is waited for.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Blocks until something is so, but no longer than this.
+pub(super) fn wait_until(limit: Duration, mut is_so: impl FnMut() -> bool) {
+    let begun = chance::now();
+    while !is_so() && begun.elapsed() < limit {
+        thread::sleep(PAUSE);
+    }
+}
 
 /// Starts a command and waits for its end.
 ///
