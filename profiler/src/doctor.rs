@@ -315,7 +315,11 @@ pub(crate) fn dump(args: &DumpArguments) -> Result<ExitCode, String> {
             match told {
                 Told::Process(named) => names.push((*named).clone()),
                 Told::Sample { thread, look, .. } => {
-                    looks.insert(thread.tid, (*look).clone());
+                    // Events do not stop a thread, so it may have left a call before its stack was read.
+                    let shown = looks.get(&thread.tid);
+                    if look.is_whole() || shown.is_none_or(|shown| !shown.is_whole()) {
+                        looks.insert(thread.tid, (*look).clone());
+                    }
                 }
                 Told::Thread(_) | Told::Lost { .. } | Told::Stopped(_) => {}
             }

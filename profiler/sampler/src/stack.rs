@@ -99,6 +99,12 @@ impl Look {
     pub fn pid(&self) -> Option<Pid> {
         self.process.map(|process| process.pid)
     }
+
+    /// Whether the frames reach down to the oldest one.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.frames.last() != Some(&Frame::Cut)
+    }
 }
 
 /// Words of C's stack in which a process is looked for, and structures that are read for that.

@@ -162,7 +162,7 @@ fn seen(target: Target, how: How, wanted: u32) -> Seen {
                     seen.erlang += 1;
                     let mut names = look.frames.iter().filter_map(name);
                     let has_run = names.next_back().is_some_and(|last| last != "shares:a/1");
-                    seen.whole += u32::from(has_run && look.frames.last() != Some(&Frame::Cut));
+                    seen.whole += u32::from(has_run && look.is_whole());
                 }
             }
             Ok::<(), std::io::Error>(())
