@@ -164,8 +164,8 @@ mod tests {
                 bytes.extend(encoded.bytes);
                 prop_assert_eq!(&bytes[..2], &[VERSION_MAGIC, DIST_HEADER]);
                 let (atoms, rest) = receiver.read(&bytes[2..]).unwrap();
-                let (read, used) = decode_with_header(&heap, rest, &atoms, None).unwrap();
-                prop_assert!(eq_exact(read, list) && used == rest.len());
+                let read = decode_with_header(&heap, rest, &atoms, None).unwrap();
+                prop_assert!(eq_exact(read.term, list) && read.used == rest.len());
             }
         }
 

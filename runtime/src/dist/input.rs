@@ -8,7 +8,7 @@ use super::atom_cache::{AtomCache, DIST_HEADER, FIRST_FRAGMENT, FRAGMENT, PASS_T
 use super::entry::{DistEntry, Phase};
 use super::operation::{Operation, altact};
 use super::spawn;
-use crate::external::{self, DecodeOptions, VERSION_MAGIC, decode_with_header};
+use crate::external::{OfMessage, VERSION_MAGIC, decode_with_header, decode_with_version};
 use crate::heap::{Heap, Message, SharedBytes};
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::registry::{self, Named};
@@ -176,26 +176,37 @@ impl Whole<'_> {
         self.bytes().0.len()
     }
 
-    /// The term that begins at `at`, and where it ends.
-    pub(super) fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<(Term<'h>, usize), BadData> {
+    /// The term that begins at `at`.
+    pub(super) fn term<'h>(&self, heap: &'h Heap, at: usize) -> Result<OfMessage<'h>, BadData> {
         let (bytes, shared) = self.bytes();
         let bytes = &bytes[at..];
         let decoded = match self.has_versions {
-            true => external::decode(heap, bytes, DecodeOptions::default()),
+            true => decode_with_version(heap, bytes),
             false => decode_with_header(heap, bytes, &self.atoms, shared),
         };
-        let (term, used) = decoded.map_err(|_| BadData)?;
-        Ok((term, at + used))
+        decoded.map_err(|_| BadData)
+    }
+
+    /// The term that begins at `at`, as a message.
+    pub(super) fn message(&self, at: usize) -> Result<Message, BadData> {
+        Message::build(|heap| {
+            let decoded = self.term(heap, at)?;
+            Ok((decoded.term, decoded.is_compact))
+        })
     }
 
     fn dispatch(&self, entry: &DistEntry, connection: u32) -> Result<(), BadData> {
         let heap = Heap::detached();
-        let (control, end) = self.term(&heap, 0)?;
+        let OfMessage {
+            term: control,
+            used: end,
+            ..
+        } = self.term(&heap, 0)?;
         let elements = control.as_tuple().ok_or(BadData)?.elements();
         let (number, rest) = elements.split_first().ok_or(BadData)?;
         let operation = number.as_small().and_then(Operation::of).ok_or(BadData)?;
         let signal = Incoming { entry, connection };
-        let payload = || Ok(self.term(&heap, end)?.0);
+        let payload = || self.message(end);
         if !record::is_asked() {
             return signal.dispatch(operation, rest, payload);
         }
@@ -205,7 +216,8 @@ impl Whole<'_> {
             number: self.number,
             bytes: self.len(),
         };
-        let told = Told::of(operation.told(), rest, payload);
+        let term = payload.as_ref().map(Message::term);
+        let told = Told::of(operation.told(), rest, term);
         record::came(receiver(operation, rest), crossing, &told);
         signal.dispatch(operation, rest, || payload.ok_or(BadData))
     }
@@ -329,11 +341,11 @@ impl Incoming<'_> {
         Ok(peer)
     }
 
-    fn dispatch<'h>(
+    fn dispatch(
         &self,
         operation: Operation,
-        elements: &[Term<'h>],
-        payload: impl FnOnce() -> Result<Term<'h>, BadData>,
+        elements: &[Term<'_>],
+        payload: impl FnOnce() -> Result<Message, BadData>,
     ) -> Result<(), BadData> {
         use Operation::*;
         match (operation, elements) {
@@ -364,11 +376,11 @@ impl Incoming<'_> {
     }
 
     /// A signal that is no message.
-    fn dispatch_relation<'h>(
+    fn dispatch_relation(
         &self,
         operation: Operation,
-        elements: &[Term<'h>],
-        payload: impl FnOnce() -> Result<Term<'h>, BadData>,
+        elements: &[Term<'_>],
+        payload: impl FnOnce() -> Result<Message, BadData>,
     ) -> Result<(), BadData> {
         use Operation::*;
         match (operation, elements) {
@@ -386,15 +398,15 @@ impl Incoming<'_> {
             (ExitTt, &[from, to, token, reason]) => {
                 self.link_exit(from, to, (reason, Token::of_term(token)))
             }
-            (PayloadExit, &[from, to]) => self.link_exit(from, to, (payload()?, None)),
+            (PayloadExit, &[from, to]) => self.link_exit(from, to, (payload()?.term(), None)),
             (PayloadExitTt, &[from, to, token]) => {
-                self.link_exit(from, to, (payload()?, Token::of_term(token)))
+                self.link_exit(from, to, (payload()?.term(), Token::of_term(token)))
             }
             (Exit2, &[from, to, reason]) | (Exit2Tt, &[from, to, _, reason]) => {
                 self.exit2((from, to), reason, 0)
             }
             (PayloadExit2, &[from, to]) | (PayloadExit2Tt, &[from, to, _]) => {
-                self.exit2((from, to), payload()?, 0)
+                self.exit2((from, to), payload()?.term(), 0)
             }
             (MonitorP, &[watcher, watched, reference]) => self.monitor(watcher, watched, reference),
             (DemonitorP, &[watcher, watched, reference]) => {
@@ -409,13 +421,13 @@ impl Incoming<'_> {
                 self.monitored_exit(to, reference, reason)
             }
             (PayloadMonitorPExit, &[_, to, reference]) => {
-                self.monitored_exit(to, reference, payload()?)
+                self.monitored_exit(to, reference, payload()?.term())
             }
             (SpawnRequest, request @ &[_, _, _, _, _]) => {
-                spawn::requested(self, request, None, payload()?)
+                spawn::requested(self, request, None, payload()?.term())
             }
             (SpawnRequestTt, &[ref request @ .., token]) => {
-                spawn::requested(self, request, Token::of_term(token), payload()?)
+                spawn::requested(self, request, Token::of_term(token), payload()?.term())
             }
             (SpawnReply, &[request, to, flags, result]) => {
                 spawn::replied(self, [request, to, flags, result], None)
@@ -431,10 +443,10 @@ impl Incoming<'_> {
         &self,
         letter: Letter<'_>,
         to: Term<'_>,
-        what: Term<'_>,
+        what: Message,
     ) -> Result<(), BadData> {
         if let Local::Pid(pid) = local(to)? {
-            deliver(pid, letter.signal(pid, None, Message::copy_of(what)));
+            deliver(pid, letter.signal(pid, None, what));
         }
         Ok(())
     }
@@ -443,11 +455,11 @@ impl Incoming<'_> {
         &self,
         letter: Letter<'_>,
         name: Term<'_>,
-        what: Term<'_>,
+        what: Message,
     ) -> Result<(), BadData> {
         name.as_atom().ok_or(BadData)?;
         if let Some(pid) = registered(name) {
-            deliver(pid, letter.signal(pid, None, Message::copy_of(what)));
+            deliver(pid, letter.signal(pid, None, what));
         }
         Ok(())
     }
@@ -456,13 +468,13 @@ impl Incoming<'_> {
         &self,
         letter: Letter<'_>,
         alias: Term<'_>,
-        what: Term<'_>,
+        what: Message,
     ) -> Result<(), BadData> {
         match alias.view() {
             View::Ref(reference) => {
                 if let Some(pid) = reference.pid() {
                     let alias = Some(reference.numbers());
-                    deliver(pid, letter.signal(pid, alias, Message::copy_of(what)));
+                    deliver(pid, letter.signal(pid, alias, what));
                 }
                 Ok(())
             }
@@ -477,7 +489,7 @@ impl Incoming<'_> {
         (flags, rest): (Term<'_>, &[Term<'_>]),
         from: Term<'_>,
         to: Term<'_>,
-        payload: Term<'_>,
+        payload: Message,
     ) -> Result<(), BadData> {
         // Flags of the future are in higher bits, of any number.
         let flags = match flags.view() {
@@ -487,7 +499,7 @@ impl Incoming<'_> {
         };
         let has = |flag: i64| flags & flag != 0;
         if has(altact::EXIT) {
-            return self.exit2((from, to), payload, flags);
+            return self.exit2((from, to), payload.term(), flags);
         }
         let token = match has(altact::TOKEN) {
             true => Some(*rest.first().ok_or(BadData)?),
@@ -685,116 +697,4 @@ impl Incoming<'_> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::dist::atom_cache::AtomCache;
-    use crate::external::encode_with_header;
-    use crate::heap::Node;
-
-    /// Control messages of many kinds, each with a payload, as this node would send them.
-    fn packets(node: Atom) -> Vec<Vec<u8>> {
-        let heap = Heap::detached();
-        let node = Node::known_as(node, 7);
-        let there = heap.external(tag::EXTERNAL_PID, node.clone(), &[3]);
-        let reference = heap.external(tag::EXTERNAL_REF, node, &[2 | 5 << 32, 6]);
-        // Of no process: nobody gets anything.
-        let here = Pid(0xfff_ffff).term();
-        let name = Atom::new("input_tests_nobody").term();
-        let small = Term::small;
-        let call = heap.tuple(&[name, name, small(1)]);
-        let controls: &[&[Term<'_>]] = &[
-            &[small(1), there, here],
-            &[small(22), there, here],
-            &[small(6), there, name, name],
-            &[small(33), there, reference],
-            &[small(37), small(9), there, name],
-            &[small(35), small(8), there, here],
-            &[small(24), there, here],
-            &[small(26), there, here],
-            &[small(19), there, name, reference],
-            &[small(20), there, here, reference],
-            &[small(28), there, here, reference],
-            &[small(29), reference, there, there, call, heap.list(&[name])],
-            &[small(31), reference, here, small(3), there],
-        ];
-        let mut cache = AtomCache::default();
-        controls
-            .iter()
-            .map(|control| {
-                let payload = heap.list(&[heap.binary(b"payload"), there, small(1)]);
-                let terms = [heap.tuple(control), payload];
-                let encoded = encode_with_header(terms).expect("small");
-                let mut packet = cache.header(&encoded.atoms, None);
-                packet.extend(encoded.bytes);
-                packet
-            })
-            .collect()
-    }
-
-    /// A connection with this node. Tests run in threads of one process: one node's atom cache is for one test.
-    fn connected(node: &str) -> (std::sync::Arc<DistEntry>, u32) {
-        let entry = DistEntry::of(Atom::new(node));
-        entry.state.lock().phase = Phase::Connected;
-        let number = entry.connection();
-        (entry, number)
-    }
-
-    #[test]
-    fn whole_packets_are_taken() {
-        let (entry, number) = connected("input_tests_whole@nowhere");
-        for (at, packet) in packets(entry.name).iter().enumerate() {
-            assert_eq!(receive(&entry, number, packet), Ok(()), "{at}");
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
-        /// Whatever is damaged, the machine lives, and nothing is read beyond the end.
-        #[test]
-        fn damaged_packets_are_refused_or_mean_something_else(
-            which in any::<prop::sample::Index>(),
-            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-            cut in prop::option::of(any::<prop::sample::Index>()),
-        ) {
-            let (entry, number) = connected("input_tests_damaged@nowhere");
-            let packets = packets(entry.name);
-            let mut packet = packets[which.index(packets.len())].clone();
-            for (at, byte) in damage {
-                let at = at.index(packet.len());
-                packet[at] = byte;
-            }
-            if let Some(cut) = cut {
-                packet.truncate(cut.index(packet.len()));
-            }
-            let _ = receive(&entry, number, &packet);
-        }
-
-        /// A message in fragments is the one that was sent.
-        #[test]
-        fn fragments_are_put_together(size in 1_usize..40) {
-            let (entry, number) = connected("input_tests_fragments@nowhere");
-            *entry.input.lock() = Input::default();
-            let heap = Heap::detached();
-            let name = Atom::new("input_tests_nobody").term();
-            let control = heap.tuple(&[Term::small(6), Pid(9).term(), name, name]);
-            let encoded = encode_with_header([control, heap.binary(&[7; 100])]).expect("small");
-            let header = AtomCache::default().header(&encoded.atoms, None);
-            let parts: Vec<&[u8]> = encoded.bytes.chunks(size).collect();
-            for (at, part) in parts.iter().enumerate() {
-                let left = (parts.len() - at) as u64;
-                let first = at == 0;
-                let mut packet = vec![VERSION_MAGIC, if first { FIRST_FRAGMENT } else { FRAGMENT }];
-                packet.extend(42_u64.to_be_bytes());
-                packet.extend(left.to_be_bytes());
-                if first {
-                    packet.extend(&header[2..]);
-                }
-                packet.extend_from_slice(part);
-                prop_assert_eq!(receive(&entry, number, &packet), Ok(()));
-            }
-            prop_assert!(entry.input.lock().sequences.is_empty());
-        }
-    }
-}
+mod tests;

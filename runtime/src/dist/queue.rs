@@ -426,8 +426,9 @@ mod tests {
                 assert_eq!(left, came, "a signal has one number on both sides");
                 if let Some(whole) = whole {
                     let heap = Heap::detached();
-                    let (control, end) = whole.term(&heap, 0).expect("a term");
-                    let (payload, _) = whole.term(&heap, end).expect("a term");
+                    let control = whole.term(&heap, 0).expect("a term");
+                    let payload = whole.term(&heap, control.used).expect("a term");
+                    let (control, payload) = (control.term, payload.term);
                     let numbers = control.as_tuple().expect("a pair");
                     let [sender, number] = [0, 1].map(|at| numbers.get(at).as_index().expect("a number"));
                     let bytes = payload.as_binary().expect("a binary");

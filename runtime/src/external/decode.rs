@@ -4,7 +4,8 @@
 //! nothing is reserved by a count alone. So memory stays within a constant factor of the input's size (of the stated
 //! size where it is compressed, itself bounded by what compression can reach).
 
-use std::fmt;
+mod error;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -18,84 +19,14 @@ use crate::num::limbs::{Endian, Int};
 use crate::term::{Atom, Pid, Port, Term, atom, record, tag};
 use crate::value::map;
 
+pub(crate) use error::{DecodeError, Reason};
+
 /// How to decode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DecodeOptions {
     /// Makes no new atoms and refers to no function that is not loaded.
     pub safe: bool,
 }
-
-/// The error that makes bytes no term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// The first byte is not 131.
-    Version,
-    /// The bytes end within a term.
-    Truncated,
-    /// No term starts with this byte.
-    Tag(u8),
-    /// An atom's name is too long or not UTF-8.
-    BadAtom,
-    /// An atom or function that does not exist, where none may be made.
-    NotExisting,
-    /// Where an atom stands, something else was found.
-    AtomExpected,
-    /// A float that is no number, or no float's text.
-    BadFloat,
-    /// An integer of more than 4 megabits.
-    BadInteger,
-    /// A pid, port or reference that this node never made, or with a wrong creation.
-    BadIdentifier,
-    /// A number of bits in a last byte that cannot be.
-    BadBits,
-    /// A key stands twice in a map or a record.
-    DuplicateKey,
-    /// A size above the largest of its kind.
-    TooLarge,
-    /// The parts of a fun do not fit together.
-    BadFun,
-    /// The parts of a native record do not fit together.
-    BadRecord,
-    /// What is compressed does not decompress, or not to the stated size.
-    BadCompression,
-    /// Written for another machine's eyes only.
-    NotLocal,
-}
-
-/// Why bytes are no term, and where: the offset of the byte after the last one understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DecodeError {
-    /// What is wrong.
-    pub reason: Reason,
-    /// Offset in bytes, from the start of the input (of what was compressed, where it was).
-    pub offset: usize,
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what: &dyn fmt::Display = match &self.reason {
-            Reason::Version => &"no version byte",
-            Reason::Truncated => &"the bytes end within a term",
-            Reason::Tag(tag) => return write!(f, "unknown tag {tag} at offset {}", self.offset),
-            Reason::BadAtom => &"bad atom name",
-            Reason::NotExisting => &"an atom or function that does not exist",
-            Reason::AtomExpected => &"an atom expected",
-            Reason::BadFloat => &"bad float",
-            Reason::BadInteger => &"integer too large",
-            Reason::BadIdentifier => &"bad pid, port or reference",
-            Reason::BadBits => &"bad number of bits",
-            Reason::DuplicateKey => &"duplicate key",
-            Reason::TooLarge => &"size too large",
-            Reason::BadFun => &"bad fun",
-            Reason::BadRecord => &"bad native record",
-            Reason::BadCompression => &"bad compressed data",
-            Reason::NotLocal => &"local data of another machine",
-        };
-        write!(f, "{what} at offset {}", self.offset)
-    }
-}
-
-impl std::error::Error for DecodeError {}
 
 /// Decodes one term from the start of `bytes`, its version byte included, on `heap`; with it the number
 /// of bytes it took. What follows them is not looked at.
@@ -200,7 +131,21 @@ pub(crate) fn decode_bare<'h>(
     bytes: &[u8],
     options: DecodeOptions,
 ) -> Result<(Term<'h>, usize), DecodeError> {
-    decode_whole(Decoder::resume(heap, bytes, options, Paused::default()))
+    decode_whole(&mut Decoder::resume(
+        heap,
+        bytes,
+        options,
+        Paused::default(),
+    ))
+}
+
+/// A term of a message between nodes.
+pub(crate) struct OfMessage<'h> {
+    pub(crate) term: Term<'h>,
+    /// Bytes that it took.
+    pub(crate) used: usize,
+    /// The heap has got nothing but the term.
+    pub(crate) is_compact: bool,
 }
 
 /// As [`decode_bare`] for a term of a message between nodes, the header of which has these atoms. A binary that is much of
@@ -213,13 +158,36 @@ pub(crate) fn decode_with_header<'h>(
     bytes: &[u8],
     atoms: &[Atom],
     shared: Option<&SharedBytes>,
-) -> Result<(Term<'h>, usize), DecodeError> {
+) -> Result<OfMessage<'h>, DecodeError> {
     let mut decoder = Decoder::resume(heap, bytes, DecodeOptions::default(), Paused::default());
     (decoder.atoms, decoder.shared) = (atoms, shared);
-    decode_whole(decoder)
+    let (term, used) = decode_whole(&mut decoder)?;
+    Ok(OfMessage {
+        term,
+        used,
+        is_compact: decoder.is_compact,
+    })
 }
 
-fn decode_whole<'h>(mut decoder: Decoder<'h, '_>) -> Result<(Term<'h>, usize), DecodeError> {
+/// As [`decode_with_header`] for a node that takes no headers: each term has its version.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_with_version<'h>(
+    heap: &'h Heap,
+    bytes: &[u8],
+) -> Result<OfMessage<'h>, DecodeError> {
+    let (term, used) = decode(heap, bytes, DecodeOptions::default())?;
+    // Those nodes are old and few.
+    let is_compact = false;
+    Ok(OfMessage {
+        term,
+        used,
+        is_compact,
+    })
+}
+
+fn decode_whole<'h>(decoder: &mut Decoder<'h, '_>) -> Result<(Term<'h>, usize), DecodeError> {
     decoder.steps = i64::MAX;
     match decoder.run() {
         Ok(term) => Ok((term.expect("there are not as many bytes"), decoder.at)),
@@ -298,6 +266,8 @@ struct Decoder<'h, 'b> {
     frames: Vec<Frame>,
     /// Steps left, as ERTS counts them: one for each term, for its size, and one or more for itself.
     steps: i64,
+    /// All that was built is part of the term, and the term has no part elsewhere.
+    is_compact: bool,
 }
 
 type Step<T> = Result<T, Reason>;
@@ -315,6 +285,7 @@ impl<'h, 'b> Decoder<'h, 'b> {
             values: paused.values,
             frames: paused.frames,
             steps: paused.steps,
+            is_compact: true,
         }
     }
 
@@ -468,6 +439,8 @@ impl<'h, 'b> Decoder<'h, 'b> {
             Shape::Tuple => self.heap.tuple(values),
             Shape::Map => self.map(values)?,
             Shape::Record(definition) => {
+                // The definition is a literal, which messages have a copy of.
+                self.is_compact = false;
                 let definition = definition.term();
                 let order = definition.as_tuple().map(|t| t.get(record::FIELD_ORDER));
                 let order = order.and_then(Term::as_tuple).expect("made of an order");
@@ -689,6 +662,8 @@ impl<'h, 'b> Decoder<'h, 'b> {
         let (module, function) = (self.atom()?, self.atom()?);
         let arity = u8::try_from(self.small()?).map_err(|_| Reason::BadFun)?;
         let export = functions::export(module, function, arity, self.safe)?;
+        // A literal, of which messages have a copy.
+        self.is_compact = false;
         Ok(export.lambda())
     }
 
@@ -707,6 +682,8 @@ impl<'h, 'b> Decoder<'h, 'b> {
     }
 
     fn fun(&mut self) -> Step<Option<Term<'h>>> {
+        // The pid that made it is of no use.
+        self.is_compact = false;
         self.u32()?;
         let call_arity = self.u8()?;
         let uniq = self.array()?;

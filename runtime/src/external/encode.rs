@@ -115,6 +115,9 @@ pub(crate) fn encode_with_header<'h>(
     })
 }
 
+/// Bytes that are kept while they are only counted.
+const COUNTED_AT_ONCE: usize = 4096;
+
 /// Work of an encoding that is still to be done.
 #[derive(Clone, Copy)]
 enum Todo<'h> {
@@ -219,18 +222,30 @@ impl<'h> Encoder<'h> {
         !self.share && self.out.len() <= tag::ONHEAP_BINARY_LIMIT
     }
 
+    /// Whether this many steps have been made, and it may pause.
+    #[inline]
+    fn is_over(&self, steps: usize) -> bool {
+        self.steps() > steps && !self.is_small()
+    }
+
+    /// Whether the bytes are to be counted and forgotten before there are more of them.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.counted.is_some() && self.out.len() >= COUNTED_AT_ONCE
+    }
+
     /// Goes on until `steps` have been made in all, but for a small binary.
     ///
     /// # Errors
     /// [`TooLarge`].
     pub(crate) fn run(&mut self, steps: usize) -> Result<Progress, TooLarge> {
         while !self.todo.is_empty() {
-            self.step()?;
+            self.step(steps)?;
             if let Some(counted) = &mut self.counted {
                 *counted += self.out.len();
                 self.out.clear();
             }
-            if self.steps() > steps && !self.is_small() {
+            if self.is_over(steps) {
                 break;
             }
         }
@@ -281,31 +296,20 @@ impl<'h> Encoder<'h> {
     }
 
     /// Does the first of what is to be done, which stays where it is as long as there is more of it.
-    fn step(&mut self) -> Result<(), TooLarge> {
+    fn step(&mut self, steps: usize) -> Result<(), TooLarge> {
         let Some(todo) = self.todo.last_mut() else {
             return Ok(());
         };
         match todo {
-            Todo::Elements { rest, .. } => {
-                if let Some((first, others)) = rest.split_first() {
-                    *rest = others;
-                    if others.is_empty() {
-                        self.todo.pop();
-                    }
-                    return self.term(*first);
-                }
+            Todo::Elements { of, rest } => {
+                let (of, rest) = (*of, *rest);
                 self.todo.pop();
+                return self.elements(of, rest, steps);
             }
             Todo::Tail { rest, at, len } => {
-                if let Some(cell) = rest.as_cons() {
-                    *rest = cell.tail();
-                    *len += 1;
-                    return self.term(cell.head());
-                }
                 let (rest, at, len) = (*rest, *at, *len);
                 self.todo.pop();
-                self.put_at(at, len);
-                return self.term(rest);
+                return self.tail(rest, at, len, steps);
             }
             Todo::Pairs { keys, values, .. } => {
                 if let ([key, other_keys @ ..], [value, other_values @ ..]) = (*keys, *values) {
@@ -336,6 +340,66 @@ impl<'h> Encoder<'h> {
             }
         }
         Ok(())
+    }
+
+    /// Elements up to one that has terms in it, or is long.
+    fn elements(
+        &mut self,
+        of: Term<'h>,
+        mut rest: &'h [Term<'h>],
+        steps: usize,
+    ) -> Result<(), TooLarge> {
+        while let Some((first, others)) = rest.split_first() {
+            rest = others;
+            let is_leaf = self.leaf(*first);
+            if is_leaf && !self.is_over(steps) && !self.is_full() {
+                continue;
+            }
+            if !rest.is_empty() {
+                self.todo.push(Todo::Elements { of, rest });
+            }
+            return if is_leaf { Ok(()) } else { self.term(*first) };
+        }
+        Ok(())
+    }
+
+    /// The elements of a list up to one that has terms in it, or is long; behind the last one what the list ends with.
+    fn tail(
+        &mut self,
+        mut rest: Term<'h>,
+        at: usize,
+        mut len: u32,
+        steps: usize,
+    ) -> Result<(), TooLarge> {
+        while let Some(cell) = rest.as_cons() {
+            (rest, len) = (cell.tail(), len + 1);
+            let is_leaf = self.leaf(cell.head());
+            if is_leaf && !self.is_over(steps) && !self.is_full() {
+                continue;
+            }
+            self.todo.push(Todo::Tail { rest, at, len });
+            return if is_leaf {
+                Ok(())
+            } else {
+                self.term(cell.head())
+            };
+        }
+        self.put_at(at, len);
+        self.term(rest)
+    }
+
+    /// Writes a term that is one of the shortest. Returns whether it was one.
+    #[inline]
+    fn leaf(&mut self, term: Term<'h>) -> bool {
+        if let Some(value) = term.as_small() {
+            self.small(value);
+        } else if let Some(atom) = term.as_atom() {
+            self.atom(atom);
+        } else {
+            return false;
+        }
+        self.steps += 2;
+        true
     }
 
     fn term(&mut self, term: Term<'h>) -> Result<(), TooLarge> {
@@ -377,8 +441,8 @@ impl<'h> Encoder<'h> {
     }
 
     fn tag_and_size(&mut self, tag: u8, size: usize) {
-        self.out.push(tag);
-        self.u32(size as u32);
+        let [a, b, c, d] = (size as u32).to_be_bytes();
+        self.out.extend_from_slice(&[tag, a, b, c, d]);
     }
 
     fn atom(&mut self, atom: Atom) {
@@ -411,8 +475,8 @@ impl<'h> Encoder<'h> {
         if let Ok(byte) = u8::try_from(value) {
             self.out.extend_from_slice(&[SMALL_INTEGER_EXT, byte]);
         } else if let Ok(value) = i32::try_from(value) {
-            self.out.push(INTEGER_EXT);
-            self.out.extend_from_slice(&value.to_be_bytes());
+            let [a, b, c, d] = value.to_be_bytes();
+            self.out.extend_from_slice(&[INTEGER_EXT, a, b, c, d]);
         } else {
             self.big(IntRef::of_i64(value, &mut [0]));
         }
@@ -430,8 +494,9 @@ impl<'h> Encoder<'h> {
 
     fn float(&mut self, value: f64) {
         if self.options.minor_version > 0 {
-            self.out.push(NEW_FLOAT_EXT);
-            self.out.extend_from_slice(&value.to_be_bytes());
+            let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+            self.out
+                .extend_from_slice(&[NEW_FLOAT_EXT, a, b, c, d, e, f, g, h]);
             return;
         }
         let text = format_float(value, FloatFormat::DEFAULT).expect("twenty decimals fit");

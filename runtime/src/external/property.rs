@@ -2,8 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::{DecodeOptions, EncodeOptions, decode, encode};
-use crate::heap::{Heap, Literals, size};
+use super::{
+    DecodeOptions, EncodeOptions, WithHeader, decode, decode_with_header, encode,
+    encode_with_header,
+};
+use crate::code::entry;
+use crate::heap::{Heap, Literals, Message, size};
 use crate::term::compare::eq_exact;
 use crate::term::{Atom, Term};
 use crate::value::map;
@@ -16,6 +20,7 @@ enum Model {
     Atom(String),
     Bits(Vec<u8>, usize),
     Reference([u32; 3]),
+    Export(u8),
     Tuple(Vec<Model>),
     List(Vec<Model>),
     Improper(Vec<Model>, Box<Model>),
@@ -39,6 +44,7 @@ fn model() -> impl Strategy<Value = Model> {
         }),
         (0..1u32 << 18, any::<u32>(), any::<u32>())
             .prop_map(|(a, b, c)| Model::Reference([a, b, c])),
+        (0..3u8).prop_map(Model::Export),
     ];
     leaf.prop_recursive(4, 60, 10, |inner| {
         let some = |most| prop::collection::vec(inner.clone(), 0..most);
@@ -59,6 +65,9 @@ fn build<'h>(heap: &'h Heap, model: &Model) -> Term<'h> {
         Model::Atom(name) => Atom::new(name).term(),
         Model::Bits(bytes, len) => heap.bitstring(bytes, *len),
         Model::Reference(numbers) => heap.reference(*numbers),
+        Model::Export(arity) => {
+            entry::export(Atom::new("property"), Atom::new("exported"), *arity).lambda()
+        }
         Model::Tuple(parts) => heap.tuple(&all(parts)),
         Model::List(parts) => heap.list(&all(parts)),
         Model::Improper(parts, tail) => heap.list_with_tail(&all(parts), build(heap, tail)),
@@ -92,6 +101,26 @@ proptest! {
         if deterministic {
             prop_assert_eq!(encode(back, options).expect("small"), bytes);
         }
+    }
+
+    /// Without a copy, it has the words that a copy has, and is a term as any other for who takes it.
+    #[test]
+    fn a_message_is_what_was_decoded(model in model(), times in 1..40usize) {
+        let heap = Heap::new(233);
+        let term = build(&heap, &model);
+        let term = heap.list(&vec![term; times]);
+        let WithHeader { atoms, bytes, .. } = encode_with_header([term]).expect("small");
+        let message = Message::build(|heap| {
+            let decoded = decode_with_header(heap, &bytes, atoms.as_slice(), None)?;
+            prop_assert_eq!(decoded.used, bytes.len());
+            Ok::<_, TestCaseError>((decoded.term, decoded.is_compact))
+        })?;
+        prop_assert!(eq_exact(message.term(), term));
+        prop_assert_eq!(message.words(), Message::copy_of(message.term()).words());
+        let mut taker = Heap::new(233);
+        let root = taker.root(taker.attach(message));
+        taker.collect(0, &mut ()).expect("no limit is set");
+        prop_assert!(eq_exact(taker.get(&root), term));
     }
 
     #[test]

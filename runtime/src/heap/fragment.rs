@@ -112,6 +112,63 @@ impl Header {
     }
 }
 
+/// The fragments of a message, which are linked. Its terms point into them and to literals only.
+pub(super) struct Fragments(NonNull<Header>);
+
+impl Fragments {
+    pub(super) fn one(fragment: Fragment) -> Fragments {
+        Fragments(fragment.into_raw())
+    }
+
+    /// Takes a whole chain from the heap that it was of, from its first fragment on.
+    ///
+    /// # Safety
+    /// H2: the heap has none of them any more.
+    pub(super) unsafe fn of_chain(first: NonNull<Header>) -> Fragments {
+        Fragments(first)
+    }
+
+    /// The things in all of them that hold counts.
+    pub(super) fn off_heap(&self) -> &OffHeap {
+        // SAFETY: H2: alive as long as its owner.
+        &unsafe { self.0.as_ref() }.off_heap
+    }
+
+    /// Words in use in all of them.
+    pub(super) fn used_words(&self) -> usize {
+        let after = |fragment: &NonNull<Header>| {
+            // SAFETY: H2: alive as long as its owner.
+            unsafe { fragment.as_ref() }.next.get()
+        };
+        let all = std::iter::successors(Some(self.0), after);
+        // SAFETY: H2: as above.
+        all.map(|it| unsafe { it.as_ref() }.used_words()).sum()
+    }
+
+    /// Gives each one up.
+    pub(super) fn each(self, take: impl FnMut(Fragment)) {
+        let first = std::mem::ManuallyDrop::new(self).0;
+        each_from(first, take);
+    }
+}
+
+/// Takes a chain apart, which nobody has any more.
+fn each_from(first: NonNull<Header>, mut take: impl FnMut(Fragment)) {
+    let mut next = Some(first);
+    while let Some(fragment) = next {
+        // SAFETY: H2: the caller has given the chain up, and this one is taken out of it.
+        let fragment = unsafe { Fragment::from_raw(fragment) };
+        next = fragment.header().next.take();
+        take(fragment);
+    }
+}
+
+impl Drop for Fragments {
+    fn drop(&mut self) {
+        each_from(self.0, drop);
+    }
+}
+
 impl Drop for Fragment {
     fn drop(&mut self) {
         // SAFETY: H2, H4: its owner is gone, so nothing reads its terms; allocated with this layout.

@@ -1,18 +1,22 @@
 //! Messages: terms between heaps.
 
-use super::{Fragment, Literals, copy, size};
+use super::fragment::Fragments;
+use super::{Fragment, Heap, Literals, copy, size};
 use crate::term::{RawTerm, Term, tag};
 
-/// A term on its way between heaps, or kept outside any: the fragment that holds it, and the term.
+/// A term on its way between heaps, or kept outside any: the fragments that hold it, and the term.
 pub struct Message {
-    pub(super) fragment: Option<Fragment>,
+    pub(super) fragments: Option<Fragments>,
     pub(super) root: RawTerm,
 }
 
-// SAFETY: H2: a message is the one owner of its fragment.
+// SAFETY: H2: a message is the one owner of its fragments.
 unsafe impl Send for Message {}
-// SAFETY: H2: a shared message is only read; its fragment changes hands with the message alone.
+// SAFETY: H2: a shared message is only read; its fragments change hands with the message alone.
 unsafe impl Sync for Message {}
+
+/// Words that are copied sooner than kept in fragments with more room.
+const COPIED_WORDS: usize = 64;
 
 impl Message {
     /// Offset of the term.
@@ -26,7 +30,7 @@ impl Message {
         let words = size(term, Literals::Count);
         if words == 0 {
             return Message {
-                fragment: None,
+                fragments: None,
                 root: raw,
             };
         }
@@ -41,9 +45,31 @@ impl Message {
             "size and copy agree"
         );
         Message {
-            fragment: Some(fragment),
+            fragments: Some(Fragments::one(fragment)),
             root,
         }
+    }
+
+    /// What `build` makes in a heap of its own, without a copy of more than a few words. It says whether that heap has the
+    /// words of the term alone: others are no part of a message, and it is copied then.
+    ///
+    /// # Errors
+    /// Those of `build`.
+    pub(crate) fn build<E>(
+        build: impl for<'h> FnOnce(&'h Heap) -> Result<(Term<'h>, bool), E>,
+    ) -> Result<Message, E> {
+        let heap = Heap::detached();
+        let (term, is_all) = build(&heap)?;
+        // Fragments are longer than what is in them.
+        if !is_all || heap.fragment_words() <= COPIED_WORDS {
+            return Ok(Message::copy_of(term));
+        }
+        debug_assert_eq!(heap.fragment_words(), size(term, Literals::Count));
+        let root = term.raw();
+        Ok(Message {
+            fragments: heap.into_fragments(),
+            root,
+        })
     }
 
     /// A tuple of copies of `elements`, which may be of different heaps.
@@ -65,7 +91,7 @@ impl Message {
         fragment.header().set_used_words(words);
         Message {
             root: RawTerm::boxed(tuple),
-            fragment: Some(fragment),
+            fragments: Some(Fragments::one(fragment)),
         }
     }
 
@@ -99,9 +125,9 @@ impl Message {
         unsafe { Term::new(self.root) }
     }
 
-    /// The term, where it is in no fragment of its own: it is an immediate, or of the heap that the message waits at.
+    /// The term, where it is in no fragments of its own: it is an immediate, or of the heap that the message waits at.
     pub(crate) fn term_of_heap(&self) -> Option<Term<'_>> {
-        self.fragment.is_none().then(|| self.term())
+        self.fragments.is_none().then(|| self.term())
     }
 
     /// It is read soon: the processor may fetch it meanwhile.
@@ -115,19 +141,19 @@ impl Message {
     /// H8: the collector sees the slot from now on, and the message is read and sent no more but where it is taken.
     pub(crate) unsafe fn attached(term: Term<'_>) -> Message {
         Message {
-            fragment: None,
+            fragments: None,
             root: term.raw(),
         }
     }
 
-    /// The slot, where it has no fragment of its own: after [`Heap::attach_in_place`].
+    /// The slot, where it has no fragments of its own: after [`Heap::attach_in_place`].
     pub(crate) fn attached_root(&mut self) -> Option<&mut RawTerm> {
-        self.fragment.is_none().then_some(&mut self.root)
+        self.fragments.is_none().then_some(&mut self.root)
     }
 
     /// Words it takes.
     #[must_use]
     pub fn words(&self) -> usize {
-        self.fragment.as_ref().map_or(0, Fragment::used_words)
+        self.fragments.as_ref().map_or(0, Fragments::used_words)
     }
 }

@@ -96,7 +96,7 @@
 //! Invariants:
 //! - H1: `start <= high_water <= htop <= stop <= hend`, all in one allocation of `u64`s; words below
 //!   `htop` are complete things or cells, words from `stop` on are terms, code addresses or catch tags.
-//! - H2: a fragment belongs to exactly one owner: a message, a [`Fragment`] value, or one heap's chain.
+//! - H2: a fragment belongs to exactly one owner: one message's chain, a [`Fragment`] value, or one heap's chain.
 //! - H3: a heap is used by one thread at a time; its cells are never borrowed across a call.
 //! - H4: a thing that holds a count is in exactly one off-heap list, the one of the heap it lies in, and
 //!   gives its count up when the collector finds it dead or the heap ends.
@@ -157,7 +157,7 @@ pub(crate) use verify::NIF_CHECKS;
 
 use crate::sys::memory;
 use crate::term::{CodeAddress, RawTerm, Term};
-use fragment::Header;
+use fragment::{Fragments, Header};
 use off_heap::OffHeap;
 
 /// Words between heap and stack that terms never take: a return address pushed without a frame, and the
@@ -414,19 +414,19 @@ impl Heap {
 
     /// Takes over `fragment`: its terms are this heap's from now on. `root`, a term of it, is in hand.
     pub fn attach<'h>(&'h self, message: Message) -> Term<'h> {
-        let Message { fragment, root } = message;
-        if let Some(fragment) = fragment {
-            self.push_fragment(fragment);
+        let Message { fragments, root } = message;
+        if let Some(fragments) = fragments {
+            fragments.each(|fragment| self.push_fragment(fragment));
         }
-        // SAFETY: T1: the fragment that holds it is ours now, or it is a literal or an immediate.
+        // SAFETY: T1: the fragments that hold it are ours now, or it is a literal or an immediate.
         unsafe { Term::new(root) }
     }
 
-    /// Takes over the fragment of `message` and leaves it as a slot that refers to this heap, which the
+    /// Takes over the fragments of `message` and leaves it as a slot that refers to this heap, which the
     /// collector must see from now on ([`Message::attached_root`]).
     pub(crate) fn attach_in_place(&self, message: &mut Message) -> RawTerm {
-        if let Some(fragment) = message.fragment.take() {
-            self.push_fragment(fragment);
+        if let Some(fragments) = message.fragments.take() {
+            fragments.each(|fragment| self.push_fragment(fragment));
         }
         message.root
     }
@@ -436,7 +436,7 @@ impl Heap {
     pub(crate) fn copy_in_place(&self, message: &mut Message, words: usize) {
         let root = self.copy_in_sized(message.term(), words).raw();
         *message = Message {
-            fragment: None,
+            fragments: None,
             root,
         };
     }
@@ -454,6 +454,16 @@ impl Heap {
             };
             self.push_fragment(fragment);
         }
+    }
+
+    /// All that a heap without a block has; none where that is nothing.
+    fn into_fragments(self) -> Option<Fragments> {
+        debug_assert!(self.block.start.is_null(), "it has fragments only");
+        let first = self.fragments.take()?;
+        // SAFETY: H2: the heap has just lost them.
+        let fragments = unsafe { Fragments::of_chain(first) };
+        fragments.off_heap().append(&self.off_heap);
+        Some(fragments)
     }
 
     /// A copy of `term`, of any heap, in this one.
