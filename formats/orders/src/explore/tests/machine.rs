@@ -120,6 +120,9 @@ enum Item {
     Signal(Signal),
 }
 
+/// States of a program of which all schedules are tried. One program in fifty has more, and takes up to a minute.
+const STATES_MAX: usize = 30_000;
+
 /// A machine in the middle of a run.
 #[derive(Clone)]
 pub(super) struct Machine<'p> {
@@ -579,19 +582,27 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// All logs that the program has, by all schedules.
-    pub(super) fn all_logs(&self, logs: &mut BTreeSet<String>, seen: &mut BTreeSet<String>) {
-        if !seen.insert(format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-            self.steps, self.queues, self.table, self.held, self.links, self.next, self.on_way
-        )) {
+    /// All logs that the program has, by all schedules. `None` if it has more than [`STATES_MAX`] states.
+    pub(super) fn all_logs(&self) -> Option<BTreeSet<String>> {
+        let (mut logs, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        self.add_logs(&mut logs, &mut seen);
+        (seen.len() <= STATES_MAX).then_some(logs)
+    }
+
+    fn add_logs(&self, logs: &mut BTreeSet<String>, seen: &mut BTreeSet<String>) {
+        if seen.len() > STATES_MAX
+            || !seen.insert(format!(
+                "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+                self.steps, self.queues, self.table, self.held, self.links, self.next, self.on_way
+            ))
+        {
             return;
         }
         let mut goes_on = false;
         for at in self.next.indexes() {
             for next in self.after_step_of(at) {
                 goes_on = true;
-                next.all_logs(logs, seen);
+                next.add_logs(logs, seen);
             }
         }
         if !goes_on {
