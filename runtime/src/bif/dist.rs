@@ -173,10 +173,9 @@ fn dist_ctrl_get_data_1<'p>(p: &'p Process, [handle]: [Term<'p>; 1]) -> BifResul
     let size = Term::small(packet.len() as i64);
     let head_bytes = packet.head.len();
     let head = p.shared_part(&SharedBytes::from_vec(packet.head), HEAD_ROOM..head_bytes);
-    let body = packet
-        .body
-        .map(|(bytes, range)| p.shared_part(&bytes, range));
-    let data = p.list(&[Some(head), body].into_iter().flatten().collect::<Vec<_>>());
+    let body = packet.body.into_iter();
+    let body = body.map(|(bytes, range)| p.shared_part(&bytes, range));
+    let data = p.list(&std::iter::once(head).chain(body).collect::<Vec<_>>());
     if entry.gives_size() {
         return Ok(p.tuple(&[size, data]));
     }

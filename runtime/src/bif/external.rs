@@ -131,7 +131,7 @@ fn compress_on<'p>(p: &'p Process, mut compression: Compression) -> BifResult<'p
 fn to_binary<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifResult<'p> {
     let begun = p.take_work::<Encoding>().map(|work| *work);
     let encoder = match begun {
-        None => write_on(p, Encoder::with_version(term, options, false), 0)?,
+        None => write_on(p, Encoder::with_version(term, options, None), 0)?,
         Some(Encoding { stage, paid }) => match stage {
             Stage::Writing { encoder } => write_on(p, encoder.resume(), paid)?,
             Stage::Compressing { compression } => return compress_on(p, compression),
@@ -178,7 +178,10 @@ fn to_iovec<'p>(p: &'p Process, term: Term<'p>, options: EncodeOptions) -> BifRe
             stage: Stage::Writing { encoder },
             paid,
         }) => (encoder.resume(), paid),
-        _ => (Encoder::with_version(term, options, true), 0),
+        _ => {
+            let most = Some(tag::ONHEAP_BINARY_LIMIT);
+            (Encoder::with_version(term, options, most), 0)
+        }
     };
     let (written, shared) = write_on(p, encoder, paid)?.into_parts();
     let mut ends: Vec<_> = shared.iter().map(|(at, _)| *at).collect();

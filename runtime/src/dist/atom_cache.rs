@@ -161,7 +161,7 @@ mod tests {
                 let list = heap.list(&atoms);
                 let encoded = encode_with_header([list]).unwrap();
                 let mut bytes = sender.header(&encoded.atoms, None);
-                bytes.extend(encoded.bytes);
+                encoded.bytes.copy_to(&mut bytes);
                 prop_assert_eq!(&bytes[..2], &[VERSION_MAGIC, DIST_HEADER]);
                 let (atoms, rest) = receiver.read(&bytes[2..]).unwrap();
                 let read = decode_with_header(&heap, rest, &atoms, None).unwrap();

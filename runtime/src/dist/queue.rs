@@ -4,16 +4,15 @@
 //! the fragments, one after the other.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::atom_cache::{AtomCache, FRAGMENT, FragmentNumber, PASS_THROUGH};
 use super::capabilities::{Capabilities, DIST_HDR_ATOM_CACHE, FRAGMENTS};
 use super::operation::Operation;
 use crate::external::{
-    EncodeOptions, HeaderAtoms, TooLarge, VERSION_MAGIC, WithHeader, encode, encode_with_header,
+    COPIED_BYTES, EncodeOptions, HeaderAtoms, Pieces, TooLarge, VERSION_MAGIC, WithHeader, encode,
+    encode_with_header,
 };
-use crate::heap::SharedBytes;
 use crate::term::{Pid, Term};
 use crate::trace::record::dist::{self, Told};
 
@@ -36,29 +35,23 @@ const FRAGMENT_BYTES: usize = 64 * 1024;
 /// Room at the start of a packet for its length, which the controller puts there.
 pub(crate) const HEAD_ROOM: usize = 4;
 
-/// From this size on, bytes are not copied into a packet.
-const SHARED_BYTES: usize = 1024;
-
 /// A packet, behind [`HEAD_ROOM`]: its first bytes, and others where they are.
 pub(crate) struct Packet {
     pub(crate) head: Vec<u8>,
-    pub(crate) body: Option<(SharedBytes, Range<usize>)>,
+    pub(crate) body: Pieces,
 }
 
 impl Packet {
     /// Bytes, without the room at the start.
     pub(crate) fn len(&self) -> usize {
-        let body = self.body.as_ref().map_or(0, |(_, range)| range.len());
-        self.head.len() - HEAD_ROOM + body
+        self.head.len() - HEAD_ROOM + self.body.len()
     }
 
     #[cfg(test)]
     fn bytes(&self) -> Vec<u8> {
-        let body = self
-            .body
-            .iter()
-            .flat_map(|(bytes, range)| &bytes.as_slice()[range.clone()]);
-        self.head[HEAD_ROOM..].iter().chain(body).copied().collect()
+        let mut bytes = self.head[HEAD_ROOM..].to_vec();
+        self.body.copy_to(&mut bytes);
+        bytes
     }
 }
 
@@ -66,7 +59,7 @@ impl Packet {
 pub(super) struct Encoded {
     /// None where the other node takes no headers.
     atoms: Option<HeaderAtoms>,
-    bytes: SharedBytes,
+    bytes: Pieces,
     /// Bytes of its first fragment; of all where it goes in one.
     first: usize,
     /// What a recording says of it, where there is one.
@@ -101,7 +94,7 @@ impl Encoded {
             return Ok(Encoded {
                 atoms: None,
                 first: bytes.len(),
-                bytes: SharedBytes::from_vec(bytes),
+                bytes: bytes.into(),
                 told: told(control, payload),
             });
         }
@@ -117,14 +110,14 @@ impl Encoded {
         };
         Ok(Encoded {
             atoms: Some(atoms),
-            bytes: SharedBytes::from_vec(bytes),
+            bytes,
             first,
             told: told(control, payload),
         })
     }
 
     fn len(&self) -> usize {
-        self.bytes.as_slice().len()
+        self.bytes.len()
     }
 
     /// Bytes of its terms.
@@ -133,22 +126,21 @@ impl Encoded {
     }
 
     /// Its first packet, which may be its only one: then `number` is none.
-    fn first_packet(&self, cache: &mut AtomCache, number: Option<FragmentNumber>) -> Packet {
+    fn first_packet(&mut self, cache: &mut AtomCache, number: Option<FragmentNumber>) -> Packet {
         let mut head = vec![0; HEAD_ROOM];
         if let Some(atoms) = &self.atoms {
             cache.write_header(atoms, number, &mut head);
         }
-        packet(head, &self.bytes, 0..self.first)
+        packet(head, self.bytes.split_to(self.first))
     }
 }
 
 /// A packet of these bytes behind `head`.
-fn packet(mut head: Vec<u8>, bytes: &SharedBytes, range: Range<usize>) -> Packet {
-    if range.len() < SHARED_BYTES {
-        head.extend_from_slice(&bytes.as_slice()[range]);
-        return Packet { head, body: None };
+fn packet(mut head: Vec<u8>, mut body: Pieces) -> Packet {
+    if body.len() <= COPIED_BYTES {
+        body.copy_to(&mut head);
+        body = Pieces::default();
     }
-    let body = Some((bytes.clone(), range));
     Packet { head, body }
 }
 
@@ -162,9 +154,11 @@ struct Item {
 struct Stream {
     from: Option<Pid>,
     sequence: u64,
-    bytes: SharedBytes,
+    /// Of the whole signal.
+    bytes: usize,
+    /// What has not been taken.
+    rest: Pieces,
     told: Option<Box<Told>>,
-    taken: usize,
     /// Later signals of its sender.
     behind: VecDeque<Item>,
 }
@@ -184,12 +178,8 @@ fn is_large(bytes: usize) -> bool {
 }
 
 impl Stream {
-    fn len(&self) -> usize {
-        self.bytes.as_slice().len()
-    }
-
     fn missing(&self) -> u64 {
-        (self.len() - self.taken).div_ceil(FRAGMENT_BYTES) as u64
+        self.rest.len().div_ceil(FRAGMENT_BYTES) as u64
     }
 
     fn next_packet(&mut self) -> Packet {
@@ -197,12 +187,11 @@ impl Stream {
             sequence: self.sequence,
             missing: self.missing(),
         };
-        let end = self.len().min(self.taken + FRAGMENT_BYTES);
         let mut head = vec![0; HEAD_ROOM];
         head.extend([VERSION_MAGIC, FRAGMENT]);
         number.write(&mut head);
-        let range = std::mem::replace(&mut self.taken, end)..end;
-        packet(head, &self.bytes, range)
+        let body = self.rest.split_to(self.rest.len().min(FRAGMENT_BYTES));
+        packet(head, body)
     }
 }
 
@@ -269,7 +258,7 @@ impl Queue {
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> usize {
         let of = |items: &VecDeque<Item>| items.iter().map(|it| it.encoded.len()).sum::<usize>();
-        let rest = |it: &Stream| it.len() - it.taken + of(&it.behind);
+        let rest = |it: &Stream| it.rest.len() + of(&it.behind);
         of(&self.items) + self.streams.iter().map(rest).sum::<usize>()
     }
 
@@ -292,7 +281,7 @@ impl Queue {
         let is_of = |from, bytes| from == Some(pid) && is_large(bytes);
         let mut newest_first = self.items.iter().rev();
         newest_first.any(|it| is_of(it.from, it.encoded.len()))
-            || self.streams.iter().any(|it| is_of(it.from, it.len()))
+            || self.streams.iter().any(|it| is_of(it.from, it.bytes))
     }
 
     /// All that wait.
@@ -333,14 +322,15 @@ impl Queue {
 
     /// The packet of the first item, and the signal that it ends.
     fn take_first(&mut self, cache: &mut AtomCache) -> Option<(Packet, Option<Ended>)> {
-        let Item { from, encoded } = self.items.pop_front()?;
+        let Item { from, mut encoded } = self.items.pop_front()?;
         let bytes = encoded.len();
         if encoded.first == bytes {
+            let of_terms = encoded.of_terms();
             let packet = encoded.first_packet(cache, None);
             let ended = Ended {
                 from,
                 number: self.forget(bytes),
-                bytes: encoded.of_terms(),
+                bytes: of_terms,
                 told: encoded.told,
             };
             return Some((packet, Some(ended)));
@@ -358,8 +348,8 @@ impl Queue {
         self.streams.push_back(Stream {
             from,
             sequence: self.sequence,
-            taken: encoded.first,
-            bytes: encoded.bytes,
+            bytes,
+            rest: encoded.bytes,
             told: encoded.told,
             behind,
         });
@@ -376,8 +366,8 @@ impl Queue {
         }
         let ended = Ended {
             from: stream.from,
-            number: self.forget(stream.len()),
-            bytes: stream.len(),
+            number: self.forget(stream.bytes),
+            bytes: stream.bytes,
             told: stream.told,
         };
         // Before all others: they have waited for it.

@@ -3,6 +3,7 @@
 mod compress;
 mod header;
 mod pause;
+mod pieces;
 
 use super::tags::*;
 use super::{VERSION_MAGIC, local, this_node};
@@ -13,6 +14,7 @@ use crate::term::{Atom, Bits, External, Fun, Map, Pid, Ref, Term, View, compare,
 pub(crate) use compress::{Compressing, Compression};
 pub(crate) use header::{CACHE_SIZE, HeaderAtoms, slot_of};
 pub(crate) use pause::PausedEncoder;
+pub(crate) use pieces::Pieces;
 
 /// How to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub struct TooLarge;
 /// # Errors
 /// [`TooLarge`].
 pub(crate) fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
-    let mut encoder = Encoder::with_version(term, options, false);
+    let mut encoder = Encoder::with_version(term, options, None);
     encoder.run(usize::MAX)?;
     let plain = encoder.out;
     if options.level == 0 {
@@ -67,7 +69,7 @@ pub(crate) fn encode(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, 
 /// # Errors
 /// [`TooLarge`].
 pub(crate) fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<usize, TooLarge> {
-    let mut encoder = Encoder::with_version(term, options, true);
+    let mut encoder = Encoder::with_version(term, options, Some(tag::ONHEAP_BINARY_LIMIT));
     encoder.counted = Some(0);
     encoder.run(usize::MAX)?;
     Ok(encoder.counted.unwrap_or(0) + encoder.out.len() + encoder.shared_bytes)
@@ -78,17 +80,20 @@ pub(crate) fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<us
 /// # Errors
 /// [`TooLarge`].
 pub(crate) fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<u8>, TooLarge> {
-    let mut encoder = Encoder::new(options, false);
+    let mut encoder = Encoder::new(options, None);
     encoder.begin(term);
     encoder.run(usize::MAX)?;
     Ok(encoder.out)
 }
 
+/// Bytes that are copied into a message between nodes, at most. More are shared with the binary that they are of.
+pub(crate) const COPIED_BYTES: usize = 1023;
+
 /// Terms without versions, their atoms by places in the header of a message.
 pub(crate) struct WithHeader {
     pub(crate) atoms: HeaderAtoms,
     /// The terms one behind the other.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Pieces,
     /// Where the first one ends.
     pub(crate) first_ends: usize,
 }
@@ -100,17 +105,19 @@ pub(crate) struct WithHeader {
 pub(crate) fn encode_with_header<'h>(
     terms: impl IntoIterator<Item = Term<'h>>,
 ) -> Result<WithHeader, TooLarge> {
-    let mut encoder = Encoder::new(EncodeOptions::default(), false);
+    let mut encoder = Encoder::new(EncodeOptions::default(), Some(COPIED_BYTES));
     encoder.atoms = Some(HeaderAtoms::default());
     let mut first_ends = None;
     for term in terms {
         encoder.begin(term);
         encoder.run(usize::MAX)?;
-        first_ends.get_or_insert(encoder.out.len());
+        first_ends.get_or_insert(encoder.out.len() + encoder.shared_bytes);
     }
+    let atoms = encoder.atoms.take().unwrap_or_default();
+    let (written, shared) = encoder.into_parts();
     Ok(WithHeader {
-        atoms: encoder.atoms.unwrap_or_default(),
-        bytes: encoder.out,
+        atoms,
+        bytes: Pieces::of(written, shared),
         first_ends: first_ends.unwrap_or(0),
     })
 }
@@ -158,7 +165,8 @@ pub(crate) struct Encoder<'h> {
     /// Where bytes that are not copied belong; in order.
     shared: Vec<(usize, Bits<'h>)>,
     shared_bytes: usize,
-    share: bool,
+    /// Binaries of more bytes are not copied.
+    share_above: Option<usize>,
     steps: usize,
     /// Where bytes are only counted: how many there were before those of `out`.
     counted: Option<usize>,
@@ -176,7 +184,7 @@ pub(crate) enum Progress {
 }
 
 impl<'h> Encoder<'h> {
-    fn new(options: EncodeOptions, share: bool) -> Self {
+    fn new(options: EncodeOptions, share_above: Option<usize>) -> Self {
         Encoder {
             options,
             out: Vec::new(),
@@ -184,17 +192,21 @@ impl<'h> Encoder<'h> {
             todo: Vec::new(),
             shared: Vec::new(),
             shared_bytes: 0,
-            share,
+            share_above,
             steps: 0,
             counted: None,
             atoms: None,
         }
     }
 
-    /// Begins with the version and `term`. With `share`, off-heap binaries are not copied.
+    /// Begins with the version and `term`. Binaries of more than `share_above` bytes are not copied.
     #[must_use]
-    pub(crate) fn with_version(term: Term<'h>, options: EncodeOptions, share: bool) -> Self {
-        let mut this = Encoder::new(options, share);
+    pub(crate) fn with_version(
+        term: Term<'h>,
+        options: EncodeOptions,
+        share_above: Option<usize>,
+    ) -> Self {
+        let mut this = Encoder::new(options, share_above);
         this.out.push(VERSION_MAGIC);
         this.begin(term);
         this
@@ -219,7 +231,7 @@ impl<'h> Encoder<'h> {
     /// Whether it makes a binary so small that ERTS neither pauses in it nor counts its steps.
     #[must_use]
     pub(crate) fn is_small(&self) -> bool {
-        !self.share && self.out.len() <= tag::ONHEAP_BINARY_LIMIT
+        self.share_above.is_none() && self.out.len() <= tag::ONHEAP_BINARY_LIMIT
     }
 
     /// Whether this many steps have been made, and it may pause.
@@ -654,9 +666,8 @@ impl<'h> Encoder<'h> {
             self.tag_and_size(BIT_BINARY_EXT, size);
             self.out.push(last as u8);
         }
-        let share =
-            self.share && size > tag::ONHEAP_BINARY_LIMIT && bits.bit_offset().is_multiple_of(8);
-        if share && bits.bit_len() > tag::ONHEAP_BINARY_LIMIT * 8 {
+        let is_long = |most: usize| bits.bit_len() > 8 * most;
+        if self.share_above.is_some_and(is_long) && bits.bit_offset().is_multiple_of(8) {
             if self.counted.is_none() {
                 self.shared.push((self.out.len(), bits));
             }

@@ -21,7 +21,9 @@ pub(crate) use decode::{DecodeError, DecodeOptions, Decoded, OfMessage, Paused};
 pub(crate) use decode::{
     decode, decode_bare, decode_some, decode_with_header, decode_with_version, is_compressed,
 };
-pub(crate) use encode::{CACHE_SIZE, HeaderAtoms, WithHeader, encode_with_header, slot_of};
+pub(crate) use encode::{
+    CACHE_SIZE, COPIED_BYTES, HeaderAtoms, Pieces, WithHeader, encode_with_header, slot_of,
+};
 pub(crate) use encode::{
     Compressing, Compression, EncodeOptions, Encoder, PausedEncoder, Progress, TooLarge,
 };

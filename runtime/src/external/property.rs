@@ -109,7 +109,9 @@ proptest! {
         let heap = Heap::new(233);
         let term = build(&heap, &model);
         let term = heap.list(&vec![term; times]);
-        let WithHeader { atoms, bytes, .. } = encode_with_header([term]).expect("small");
+        let WithHeader { atoms, bytes: pieces, .. } = encode_with_header([term]).expect("small");
+        let mut bytes = Vec::new();
+        pieces.copy_to(&mut bytes);
         let message = Message::build(|heap| {
             let decoded = decode_with_header(heap, &bytes, atoms.as_slice(), None)?;
             prop_assert_eq!(decoded.used, bytes.len());

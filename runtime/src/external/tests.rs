@@ -4,7 +4,7 @@ use super::decode::Reason;
 use super::tags::*;
 use super::*;
 use crate::heap::Heap;
-use crate::term::{Atom, Pid, Term, View};
+use crate::term::{Atom, Pid, Term, View, tag};
 
 fn reason(bytes: &[u8]) -> Reason {
     let heap = Heap::detached();
@@ -238,7 +238,11 @@ fn pieces_share_binaries() {
     let unaligned = heap.sub_bits(long.as_bits().expect("bits"), 3, 703);
     let term = heap.list(&[long, Term::small(7), odd, unaligned]);
     let plain = encode(term, EncodeOptions::default()).expect("small");
-    let mut encoder = Encoder::with_version(term, EncodeOptions::default(), true);
+    let mut encoder = Encoder::with_version(
+        term,
+        EncodeOptions::default(),
+        Some(tag::ONHEAP_BINARY_LIMIT),
+    );
     assert_eq!(encoder.run(usize::MAX), Ok(Progress::Whole));
     let (written, shared) = encoder.into_parts();
     assert_eq!(shared.len(), 2);

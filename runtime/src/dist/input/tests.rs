@@ -41,7 +41,7 @@ fn packets(node: Atom) -> Vec<Vec<u8>> {
             let terms = [heap.tuple(control), payload];
             let encoded = encode_with_header(terms).expect("small");
             let mut packet = cache.header(&encoded.atoms, None);
-            packet.extend(encoded.bytes);
+            encoded.bytes.copy_to(&mut packet);
             packet
         })
         .collect()
@@ -95,7 +95,9 @@ proptest! {
         let control = heap.tuple(&[Term::small(6), Pid(9).term(), name, name]);
         let encoded = encode_with_header([control, heap.binary(&[7; 100])]).expect("small");
         let header = AtomCache::default().header(&encoded.atoms, None);
-        let parts: Vec<&[u8]> = encoded.bytes.chunks(size).collect();
+        let mut bytes = Vec::new();
+        encoded.bytes.copy_to(&mut bytes);
+        let parts: Vec<&[u8]> = bytes.chunks(size).collect();
         for (at, part) in parts.iter().enumerate() {
             let left = (parts.len() - at) as u64;
             let first = at == 0;

@@ -14,13 +14,13 @@ pub(crate) struct PausedEncoder<'h> {
     todo: Vec<Paused>,
     shared_at: Vec<usize>,
     shared_bytes: usize,
-    share: bool,
+    share_above: Option<usize>,
     steps: usize,
 }
 
 keeps! {
     struct PausedEncoder {
-        terms; options, out, from, todo, shared_at, shared_bytes, share, steps
+        terms; options, out, from, todo, shared_at, shared_bytes, share_above, steps
     }
 }
 
@@ -102,7 +102,7 @@ impl<'h> PausedEncoder<'h> {
             todo,
             shared: shared.collect(),
             shared_bytes: self.shared_bytes,
-            share: self.share,
+            share_above: self.share_above,
             steps: self.steps,
             // One that only counts does not rest.
             counted: None,
@@ -124,7 +124,7 @@ impl<'h> Encoder<'h> {
             todo,
             shared_at: self.shared.into_iter().map(|(at, _)| at).collect(),
             shared_bytes: self.shared_bytes,
-            share: self.share,
+            share_above: self.share_above,
             steps: self.steps,
         }
     }

@@ -21,11 +21,10 @@ impl Tcp {
             && let Some(packet) = entry.next_packet(number)
         {
             let Packet { head, body } = packet;
+            let body = body.into_iter();
             let body = body.map(|(bytes, range)| Bytes::Shared(bytes, range));
-            let parts: SmallVec<[Bytes; 3]> = [Some(Bytes::Own(head)), body]
-                .into_iter()
-                .flatten()
-                .collect();
+            let parts: SmallVec<[Bytes; 3]> =
+                std::iter::once(Bytes::Own(head)).chain(body).collect();
             self.send(port, parts.into(), HEAD_ROOM);
         }
     }
