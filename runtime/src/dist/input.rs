@@ -37,6 +37,16 @@ pub(super) struct Input {
 /// Bytes that are set aside for a message of which the first fragment has come, at most.
 const ROOM_AT_FIRST: usize = 64 << 20;
 
+/// Bytes that are copied at once: fewer than those from which on the C library copies by `rep movsb`.
+const COPIED_AT_ONCE: usize = 2048;
+
+/// Adds a fragment to its message. Their addresses are almost the same within their pages, which makes `rep movsb` several
+/// times slower on some processors.
+fn append(message: &mut Vec<u8>, fragment: &[u8]) {
+    let parts = fragment.chunks(COPIED_AT_ONCE);
+    parts.for_each(|part| message.extend_from_slice(part));
+}
+
 /// A message of which the first fragments have come.
 struct Sequence {
     /// Fragments that are still to come.
@@ -129,7 +139,7 @@ impl Input {
                 // All that will come, if it is what it says.
                 let all = rest.len().saturating_mul(fragment as usize);
                 let mut bytes = Vec::with_capacity(all.min(ROOM_AT_FIRST).max(rest.len()));
-                bytes.extend_from_slice(rest);
+                append(&mut bytes, rest);
                 place.insert(Sequence {
                     missing,
                     atoms,
@@ -148,7 +158,7 @@ impl Input {
                 if part.missing != fragment {
                     return Err(BadData);
                 }
-                part.bytes.extend_from_slice(rest);
+                append(&mut part.bytes, rest);
                 part.missing -= 1;
                 if part.missing > 0 {
                     return Ok(None);
