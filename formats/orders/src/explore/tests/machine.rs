@@ -120,7 +120,7 @@ enum Item {
     Signal(Signal),
 }
 
-/// States of a program of which all schedules are tried. One program in fifty has more, and takes up to a minute.
+/// States of a program of which all schedules are tried. A few random programs have many more, and take a minute each.
 const STATES_MAX: usize = 30_000;
 
 /// A machine in the middle of a run.
