@@ -23,6 +23,10 @@ const SIGNALS_A_TURN: usize = 20_000;
 /// What of handling signals one reduction pays for. Source: `ERTS_SIG_REDS_CNT_FACTOR`.
 const WORK_PER_RED: i64 = 4;
 
+/// Work on signals at the start of a time slice, behind which the process's own code runs: whoever sends it signals faster
+/// than it handles them cannot keep it from running. Source: `ERTS_SIG_HANDLE_REDS_MAX_PREFERED`.
+const WORK_BEFORE_CODE: i64 = 100 * WORK_PER_RED;
+
 /// The timer of the receive that the process is in.
 pub(super) struct ReceiveTimer {
     /// Tells its signal from that of an earlier receive.
@@ -102,7 +106,12 @@ impl Process {
     #[inline]
     pub(crate) fn fetch_at_turn(&mut self) -> Result<(), Exiting> {
         let (before, reds) = (self.mailbox.looked_for(), self.fcalls.get());
-        self.fetch_due()?;
+        // A built-in function that awaits signals has nothing to run before them.
+        let most_work = match self.mailbox.to_flush() {
+            None => WORK_BEFORE_CODE,
+            Some(_) => i64::MAX,
+        };
+        self.fetch_due(most_work)?;
         let unlooked_for = self.mailbox.len().saturating_sub(before);
         if unlooked_for > 0 {
             // Messages that were placed directly have not been reported yet.
@@ -114,19 +123,41 @@ impl Process {
         Ok(())
     }
 
-    /// As [`Process::fetch_signals`], in the middle of a built-in function. `Some`: the function ends so, because a
-    /// signal ends the process, or ended the recorded one there, for which it waits.
+    /// Handles what had been sent to the process when it called a built-in function, which calls this first. `Some`: the
+    /// function ends so, because a signal ends the process, or because it is to be called again, when more of the signals
+    /// have been handled or the end of the recorded run comes, for which it waits. Later signals may be handled or not: those
+    /// that come without end do not hold it up. Source: `erts_proc_sig_init_flush_signals()`.
     pub(crate) fn fetch_in_call(&mut self) -> Option<Next> {
-        if let Err(exiting) = self.fetch_due() {
+        if self.mailbox.to_flush().is_none() {
+            self.take_signals();
+            let sent = self.mailbox.middle.len();
+            // Fewer are handled in one go.
+            let to_flush = (sent > SIGNALS_A_TURN).then_some(sent);
+            self.mailbox.set_to_flush(to_flush);
+        }
+        if let Err(exiting) = self.fetch_due(i64::MAX) {
             return Some(Next::Exit(exiting));
         }
+        if self.mailbox.to_flush().is_some_and(|left| left > 0) {
+            self.shared.wake();
+            return Some(Next::Wait);
+        }
+        self.mailbox.set_to_flush(None);
         self.must_wait_in_call().then_some(Next::Wait)
     }
 
     /// [`Process::fetch_signals`], and what has been held until now: a built-in function may wait for it.
-    fn fetch_due(&mut self) -> Result<(), Exiting> {
-        self.fetch_signals()?;
+    fn fetch_due(&mut self, most_work: i64) -> Result<(), Exiting> {
+        self.fetch_some_signals(most_work)?;
         self.deliver_due()
+    }
+
+    /// Moves what has been sent so far to the middle queue.
+    fn take_signals(&mut self) {
+        // Before the look, so that what comes behind it wakes us.
+        let _ = self.shared.run_state.take_wake();
+        let sent = self.shared.signals.take_all();
+        self.mailbox.middle.append(sent);
     }
 
     /// Takes what has been sent so far and handles it. `false` when there was nothing.
@@ -134,20 +165,36 @@ impl Process {
     /// # Errors
     /// When a signal, or what it asks for, ends the process.
     pub(crate) fn fetch_signals(&mut self) -> Result<bool, Exiting> {
+        self.fetch_some_signals(i64::MAX)
+    }
+
+    /// As [`Process::fetch_signals`]; what takes more work than `most_work` is left in the middle queue.
+    fn fetch_some_signals(&mut self, most_work: i64) -> Result<bool, Exiting> {
         self.mailbox.not_looked_for(0);
         let has_handled = self.handle_deferred()?;
-        // Before the look, so that what comes behind it wakes us.
-        let _ = self.shared.run_state.take_wake();
-        let sent = self.shared.signals.take_all();
-        self.mailbox.middle.append(sent);
+        self.take_signals();
         if self.mailbox.middle.is_empty() {
             return self.check_exiting().map(|()| has_handled);
         }
-        let mut left = SIGNALS_A_TURN;
         let reds = self.fcalls.get();
+        let (handled, work) = self.handle_middle(most_work);
+        probes().queue_grew(self);
+        if work > 0 {
+            self.bump_reds(work / WORK_PER_RED + 1);
+        }
+        // When signals come is chance.
+        self.forget_reds(reds);
+        handled
+            .and_then(|()| self.run_system_tasks())
+            .map(|()| true)
+    }
+
+    /// Handles signals of the middle queue, and the work that it was.
+    fn handle_middle(&mut self, most_work: i64) -> (Result<(), Exiting>, i64) {
+        let (mut left, mut work) = (SIGNALS_A_TURN, 0);
         let mut goes_on = self.check_exiting();
-        let mut work = 0;
         while left > 0
+            && work < most_work
             && goes_on.is_ok()
             && let Some(signal) = self.mailbox.middle.pop()
         {
@@ -155,15 +202,11 @@ impl Process {
             work += signal.work();
             goes_on = self.handle(signal);
         }
-        probes().queue_grew(self);
-        if work > 0 {
-            self.bump_reds(work / WORK_PER_RED + 1);
+        if let Some(to_flush) = self.mailbox.to_flush() {
+            let unhandled = to_flush.saturating_sub(SIGNALS_A_TURN - left);
+            self.mailbox.set_to_flush(Some(unhandled));
         }
-        // When signals come is chance.
-        self.forget_reds(reds);
-        goes_on
-            .and_then(|()| self.run_system_tasks())
-            .map(|()| true)
+        (goes_on, work)
     }
 
     /// Whether signals taken from the outer queue are still to be handled.

@@ -118,6 +118,9 @@ struct ToSelf(VecDeque<RawTerm>);
 #[derive(Default)]
 struct Rare {
     markers: Vec<Marker>,
+    /// While a built-in function waits for the signals that had been sent when it was called: how many of the middle queue
+    /// are left of them.
+    to_flush: Option<usize>,
     /// The y registers of whoever examines a message that is lent.
     lent_to: Vec<RawTerm>,
 }
@@ -257,6 +260,16 @@ impl Mailbox {
             heap.claim_later(words);
             slot.attached_words = attached_words(words);
             self.attached = self.attached.max(save + 1);
+        }
+    }
+    /// How many signals of the middle queue a built-in function waits for that is to be called again.
+    pub(super) fn to_flush(&self) -> Option<usize> {
+        self.rare.as_ref()?.to_flush
+    }
+    /// A built-in function waits for that many.
+    pub(super) fn set_to_flush(&mut self, signals: Option<usize>) {
+        if signals.is_some() || self.rare.is_some() {
+            self.rare.get_or_insert_default().to_flush = signals;
         }
     }
     /// Messages at its end that came without being looked for.
@@ -627,7 +640,7 @@ impl Process {
         if let Some(rare) = &mut self.mailbox.rare {
             let markers = &mut rare.markers;
             markers.retain(|marker| marker.reference != Some(reference));
-            if markers.is_empty() && rare.lent_to.is_empty() {
+            if markers.is_empty() && rare.lent_to.is_empty() && rare.to_flush.is_none() {
                 self.mailbox.rare = None;
             }
         }

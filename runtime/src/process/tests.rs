@@ -2,6 +2,8 @@
 
 use crate::sys::chance::clock::outside_now;
 use crate::term::CodeAddress;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
@@ -724,4 +726,49 @@ fn another_process_collects_when_asked() {
         "{garbage_collect,ok,false}"
     );
     send_atom(asker, am::normal);
+}
+
+/// Sends `to` a signal that sends itself again when it is handled, and counts how often it has been.
+fn send_without_end(to: Pid, handled: Arc<AtomicUsize>) {
+    let again = move |p: Option<&mut Process>| {
+        if p.is_some() {
+            handled.fetch_add(1, Ordering::Relaxed);
+            send_without_end(to, handled);
+        }
+    };
+    deliver(to, Signal::request(again));
+}
+
+#[test]
+fn signals_without_end_hold_up_neither_code_nor_a_call() {
+    const SIGNALS: usize = 30_000;
+    let (done, told) = channel();
+    let handled = Arc::new(AtomicUsize::new(0));
+    let mut slices = 0;
+    let _ = spawn(move |p| {
+        slices += 1;
+        if slices == 1 {
+            for _ in 0..SIGNALS {
+                send_without_end(p.pid(), Arc::clone(&handled));
+            }
+            return Outcome::Yield;
+        }
+        let before_call = handled.load(Ordering::Relaxed);
+        let is_called_again = p.fetch_in_call().is_some();
+        let seen = (
+            before_call,
+            is_called_again,
+            handled.load(Ordering::Relaxed),
+        );
+        done.send(seen).expect("the test waits");
+        match is_called_again {
+            true => Outcome::Wait,
+            false => exit(p, am::normal),
+        }
+    });
+    let (before_call, is_called_again, _) = told.recv_timeout(LONG).expect("its code runs");
+    assert!(before_call < 1000 && is_called_again, "{before_call}");
+    let (_, is_called_again, by_then) = told.recv_timeout(LONG).expect("it is called again");
+    assert!(!is_called_again, "more than had been sent is waited for");
+    assert!(by_then >= SIGNALS + before_call, "{by_then}");
 }
