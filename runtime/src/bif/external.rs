@@ -3,7 +3,7 @@
 use super::{BifResult, Control, Leave, Raise, badarg, badopt, bifs, system_limit};
 use crate::external::{
     self, Compressing, Compression, DecodeOptions, Decoded, EncodeOptions, Encoder, Paused,
-    PausedEncoder, Progress, TooLarge, external_size,
+    PausedEncoder, Progress, STEPS_PER_REDUCTION, TooLarge, external_size,
 };
 use crate::heap::keeps;
 use crate::process::{CONTEXT_REDS, Process, work};
@@ -59,7 +59,7 @@ pub(super) fn encode_options(list: Term<'_>) -> Result<EncodeOptions, Raise<'sta
 /// Bytes of compression in a time slice. Source: `TERM_TO_BINARY_COMPRESS_CHUNK` in `external.c`.
 const COMPRESSED_PER_SLICE: usize = 1 << 18;
 /// Steps of counting and of writing in a time slice.
-const STEPS_PER_SLICE: usize = 32 * CONTEXT_REDS as usize;
+const STEPS_PER_SLICE: usize = STEPS_PER_REDUCTION * CONTEXT_REDS as usize;
 
 /// A binary in the making.
 struct Encoding<'p> {

@@ -20,6 +20,7 @@ fn send_2<'p>(p: &'p Process, [to, message]: [Term<'p>; 2]) -> BifResult<'p> {
         Err(NotSent::NoSuchName) => Err(badarg().into()),
         Err(NotSent::TooLarge) => Err(system_limit().into()),
         Err(NotSent::NotItsTurn { sleeps }) => Err(later(sleeps).into()),
+        Err(NotSent::Encoding) => Err(Control::Yield.into()),
         Err(NotSent::Busy(port)) => {
             let function = (am::erlang, am::send, 2);
             Err(wait_for_port(p, port, function).into())
@@ -85,6 +86,7 @@ fn send_3<'p>(p: &'p Process, [to, message, options]: [Term<'p>; 3]) -> BifResul
         Err(NotSent::NoSuchName) => Err(badarg().into()),
         Err(NotSent::TooLarge) => Err(system_limit().into()),
         Err(NotSent::NotItsTurn { sleeps }) => Err(later(sleeps).into()),
+        Err(NotSent::Encoding) => Err(Control::Yield.into()),
         Err(NotSent::Busy(port)) if suspend => {
             let function = (am::erlang, am::send, 3);
             Err(wait_for_port(p, port, function).into())

@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::external::{decode_with_header, encode_with_header};
+    use crate::external::{decode_with_header, encode_signal};
     use crate::heap::Heap;
     use crate::term::Term;
     use crate::term::compare::eq_exact;
@@ -159,9 +159,9 @@ mod tests {
                     .map(|number| Atom::new(&format!("{}_{number}", "é".repeat(*number as usize % 140))).term())
                     .collect();
                 let list = heap.list(&atoms);
-                let encoded = encode_with_header([list]).unwrap();
-                let mut bytes = sender.header(&encoded.atoms, None);
-                encoded.bytes.copy_to(&mut bytes);
+                let (atoms, written) = encode_signal(list, None);
+                let mut bytes = sender.header(&atoms, None);
+                bytes.extend(written);
                 prop_assert_eq!(&bytes[..2], &[VERSION_MAGIC, DIST_HEADER]);
                 let (atoms, rest) = receiver.read(&bytes[2..]).unwrap();
                 let read = decode_with_header(&heap, rest, &atoms, None).unwrap();

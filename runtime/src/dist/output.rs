@@ -7,12 +7,13 @@ use super::capabilities::{
 };
 use super::entry::{DistEntry, Phase, State};
 use super::operation::{Operation, altact};
-use super::queue::Encoded;
+use super::queue::{Encoded, Encoding, PausedEncoding};
+use crate::external::{Progress, STEPS_PER_REDUCTION};
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{Hooks, Remote, RemoteProcess, Sending};
 use crate::process::refs::{RefNumbers, reference_of};
 use crate::process::signal::ExitSignal;
-use crate::process::{NotSent, Peer, Process, Signal, deliver};
+use crate::process::{NotSent, Peer, Process, Signal, deliver, work};
 use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am, tag};
 use crate::trace::seq::{self, Token};
@@ -77,6 +78,18 @@ pub(super) enum Fate {
     Lost,
 }
 
+impl Fate {
+    /// What the sender of a message hears.
+    fn of_message(self) -> Result<(), NotSent> {
+        match self {
+            Fate::Sent => Ok(()),
+            Fate::SentToBusy(controller) => Err(NotSent::BusyNode(controller)),
+            Fate::Lost => Err(NotSent::NotConnected),
+            Fate::TooLarge => Err(NotSent::TooLarge),
+        }
+    }
+}
+
 /// On which connection a signal goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum On {
@@ -128,18 +141,28 @@ impl DistEntry {
         let Some(connection) = found.connection else {
             return self.send_when_connected(waits, signal);
         };
-        // Not under the lock: a large message takes its time.
+        // Not under the lock: a large signal takes its time.
         let encoded = Encoded::of(found.capabilities, signal.control, signal.payload);
         let Ok(encoded) = encoded else {
             return Fate::TooLarge;
         };
+        self.queue_on(connection, waits, (signal.from, encoded))
+    }
+
+    /// Queues a signal of a process for a connection, if that still stands.
+    fn queue_on(
+        &self,
+        connection: u32,
+        waits: bool,
+        (from, encoded): (Option<Pid>, Encoded),
+    ) -> Fate {
         let mut state = self.state.lock();
         if state.phase != Phase::Connected || state.connection != connection {
             return Fate::Lost;
         }
-        state.queue.push(signal.from, encoded);
+        state.queue.push(from, encoded);
         // Before the controller hears of the signal, because it wakes the processes that wait.
-        let sender = signal.from.filter(|_| waits);
+        let sender = from.filter(|_| waits);
         let waits_for = sender.and_then(|pid| state.wait_for_room(pid));
         self.serve(state);
         waits_for.map_or(Fate::Sent, Fate::SentToBusy)
@@ -208,6 +231,9 @@ fn message<'p>(
     message: Term<'p>,
     sending: Sending,
 ) -> Result<(), NotSent> {
+    if let Some(unsent) = p.take_work_if::<Unsent>() {
+        return unsent.go_on(p);
+    }
     if !is_alive() {
         return Err(NotSent::NotConnected);
     }
@@ -238,17 +264,77 @@ fn message<'p>(
         (sending.priority, token),
         capabilities,
     );
-    let signal = Outbound {
-        from: Some(p.pid()),
-        control,
-        payload: Some(message),
+    let waits = sending.waits && !is_async;
+    let Some(connection) = found.connection else {
+        let signal = Outbound {
+            from: Some(p.pid()),
+            control,
+            payload: Some(message),
+        };
+        return entry.send_when_connected(waits, signal).of_message();
     };
-    match entry.send_on(found, sending.waits && !is_async, signal) {
-        Fate::Sent => Ok(()),
-        Fate::SentToBusy(controller) => Err(NotSent::BusyNode(controller)),
-        Fate::Lost => Err(NotSent::NotConnected),
-        Fate::TooLarge => Err(NotSent::TooLarge),
+    let encoding = Encoding::begin(capabilities, control, Some(message));
+    let encoding = encoding.map_err(|_| NotSent::TooLarge)?;
+    let way = Way {
+        entry,
+        connection,
+        waits,
+    };
+    encode_on(p, encoding, way, 0)
+}
+
+/// Where a message goes that is being encoded.
+struct Way {
+    entry: Arc<DistEntry>,
+    connection: u32,
+    /// Its sender waits where the connection is busy.
+    waits: bool,
+}
+
+/// A message that its sender goes on to encode in its next time slice.
+struct Unsent<'p> {
+    encoding: PausedEncoding<'p>,
+    way: Way,
+    /// Steps paid for.
+    paid: usize,
+}
+
+work! { struct Unsent { encoding; way, paid } }
+
+impl<'p> Unsent<'p> {
+    fn go_on(self, p: &'p Process) -> Result<(), NotSent> {
+        encode_on(p, self.encoding.resume(), self.way, self.paid)
     }
+}
+
+/// Steps that are made at once, whatever is left of the time slice. What BIFs send that cannot be called again, as those
+/// on dirty schedulers, takes fewer.
+const STEPS_AT_ONCE: usize = 1024;
+
+/// Encodes on for as long as the time slice lasts, and sends what is whole.
+fn encode_on<'p>(
+    p: &'p Process,
+    mut encoding: Encoding<'p>,
+    way: Way,
+    paid: usize,
+) -> Result<(), NotSent> {
+    let payable = p.reds_left() * STEPS_PER_REDUCTION;
+    let until = paid + payable.max(STEPS_AT_ONCE);
+    let progress = encoding.run(until).map_err(|_| NotSent::TooLarge)?;
+    if progress == Progress::Part {
+        let encoding = encoding.pause();
+        let _ = p.yield_with(Unsent {
+            encoding,
+            way,
+            paid: until,
+        });
+        return Err(NotSent::Encoding);
+    }
+    let due = encoding.steps().saturating_sub(paid) / STEPS_PER_REDUCTION;
+    p.bump_reds(due as i64);
+    let signal = (Some(p.pid()), encoding.finish());
+    let fate = way.entry.queue_on(way.connection, way.waits, signal);
+    fate.of_message()
 }
 
 /// The sequential trace token that goes with a message, where the other node understands its label.
@@ -542,5 +628,69 @@ pub(super) fn demonitor(target: RemoteProcess, reference: RefNumbers, by: Pid) {
         let heap = Heap::detached();
         let control = monitor_control(&heap, Operation::DemonitorP, target, (reference, by));
         entry.send(On::Existing, Outbound::without_payload(Some(by), control));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::dist::input::Input;
+    use crate::process::{Control, in_small_steps};
+    use crate::term::compare::eq_exact;
+
+    #[test]
+    fn a_large_message_is_encoded_in_many_slices() {
+        let entry = DistEntry::of(Atom::new("output_tests@nowhere"));
+        entry.state.lock().phase = Phase::Connected;
+        let connection = entry.connection();
+        let mut p = Process::new(233);
+        let numbers: Vec<_> = (0..40_000).map(Term::small).collect();
+        let parts = [
+            p.binary(&[7; 2000]),
+            am::ok.term(),
+            p.list(&numbers),
+            p.binary(&[8; 100_000]),
+        ];
+        let message = p.root(p.list(&parts));
+        let turns = in_small_steps(
+            &mut p,
+            &message,
+            |p, message| {
+                let way = || Way {
+                    entry: Arc::clone(&entry),
+                    connection,
+                    waits: false,
+                };
+                let control = Atom::new("output_tests").term();
+                let sent = match p.take_work_if::<Unsent>() {
+                    Some(unsent) => unsent.go_on(p),
+                    None => {
+                        let encoding =
+                            Encoding::begin(capabilities::DEFAULT, control, Some(message));
+                        encode_on(p, encoding.expect("small"), way(), 0)
+                    }
+                };
+                match sent {
+                    Ok(()) => Ok(am::ok.term()),
+                    Err(NotSent::Encoding) => Err(Control::Yield.into()),
+                    Err(other) => panic!("{other:?}"),
+                }
+            },
+            |_| true,
+        );
+        assert!(turns > 50, "{turns}");
+        let (mut input, heap) = (Input::default(), Heap::detached());
+        let packets = std::iter::from_fn(|| entry.next_packet(connection));
+        let packets: Vec<_> = packets.map(|packet| packet.bytes()).collect();
+        let (last, others) = packets.split_last().expect("there are some");
+        assert!(
+            others
+                .iter()
+                .all(|packet| matches!(input.take(packet), Ok(None)))
+        );
+        let whole = input.take(last).expect("a packet").expect("the last one");
+        let control = whole.term(&heap, 0).expect("a term");
+        let came = whole.term(&heap, control.used).expect("a term");
+        assert!(eq_exact(came.term, p.get(&message)));
     }
 }

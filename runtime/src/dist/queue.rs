@@ -10,9 +10,9 @@ use super::atom_cache::{AtomCache, FRAGMENT, FragmentNumber, PASS_THROUGH};
 use super::capabilities::{Capabilities, DIST_HDR_ATOM_CACHE, FRAGMENTS};
 use super::operation::Operation;
 use crate::external::{
-    COPIED_BYTES, EncodeOptions, HeaderAtoms, Pieces, TooLarge, VERSION_MAGIC, WithHeader, encode,
-    encode_with_header,
+    COPIED_BYTES, Encoder, HeaderAtoms, PausedEncoder, Pieces, Progress, TooLarge, VERSION_MAGIC,
 };
+use crate::heap::keeps;
 use crate::term::{Pid, Term};
 use crate::trace::record::dist::{self, Told};
 
@@ -48,10 +48,109 @@ impl Packet {
     }
 
     #[cfg(test)]
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head[HEAD_ROOM..].to_vec();
         self.body.copy_to(&mut bytes);
         bytes
+    }
+}
+
+/// What is known of a signal before it is encoded.
+struct Framing {
+    /// Where its control message ends.
+    control_ends: usize,
+    has_fragments: bool,
+    told: Option<Box<Told>>,
+}
+
+/// A signal that is being encoded.
+pub(super) struct Encoding<'h> {
+    encoder: Encoder<'h>,
+    framing: Framing,
+}
+
+/// An encoding that does not go on in this time slice.
+pub(super) struct PausedEncoding<'h> {
+    encoder: PausedEncoder<'h>,
+    framing: Framing,
+}
+
+keeps! { struct PausedEncoding { encoder; framing } }
+
+impl<'h> Encoding<'h> {
+    /// Encodes the control message, and begins with what comes behind it.
+    ///
+    /// # Errors
+    /// [`TooLarge`]
+    pub(super) fn begin(
+        capabilities: Capabilities,
+        control: Term<'_>,
+        payload: Option<Term<'h>>,
+    ) -> Result<Encoding<'h>, TooLarge> {
+        let has = |capability| capabilities & capability != 0;
+        let has_header = has(DIST_HDR_ATOM_CACHE);
+        let mut encoder = Encoder::of_signal(control, has_header)?;
+        let framing = Framing {
+            control_ends: encoder.len(),
+            has_fragments: has_header && has(FRAGMENTS),
+            told: told(control, payload),
+        };
+        if let Some(payload) = payload {
+            encoder.begin_in_signal(payload);
+        }
+        Ok(Encoding { encoder, framing })
+    }
+
+    /// Goes on until this many steps have been made in all.
+    ///
+    /// # Errors
+    /// [`TooLarge`]
+    pub(super) fn run(&mut self, steps: usize) -> Result<Progress, TooLarge> {
+        self.encoder.run(steps)
+    }
+
+    /// Steps made so far.
+    pub(super) fn steps(&self) -> usize {
+        self.encoder.steps()
+    }
+
+    /// Comes to rest.
+    pub(super) fn pause(self) -> PausedEncoding<'h> {
+        PausedEncoding {
+            encoder: self.encoder.pause(),
+            framing: self.framing,
+        }
+    }
+
+    /// The signal, once all is encoded.
+    pub(super) fn finish(self) -> Encoded {
+        let (atoms, bytes) = self.encoder.into_signal();
+        let Framing {
+            control_ends,
+            has_fragments,
+            told,
+        } = self.framing;
+        // The control message is in the first fragment.
+        let first = match has_fragments {
+            true => bytes.len().min(control_ends + FRAGMENT_BYTES),
+            false => bytes.len(),
+        };
+        Encoded {
+            atoms,
+            bytes,
+            first,
+            told,
+        }
+    }
+}
+
+impl<'h> PausedEncoding<'h> {
+    /// Goes on.
+    pub(super) fn resume(self) -> Encoding<'h> {
+        Encoding {
+            encoder: self.encoder.resume(),
+            framing: self.framing,
+        }
     }
 }
 
@@ -78,6 +177,8 @@ fn told(control: Term<'_>, payload: Option<Term<'_>>) -> Option<Box<Told>> {
 }
 
 impl Encoded {
+    /// In one go.
+    ///
     /// # Errors
     /// [`TooLarge`]
     pub(super) fn of(
@@ -85,51 +186,22 @@ impl Encoded {
         control: Term<'_>,
         payload: Option<Term<'_>>,
     ) -> Result<Encoded, TooLarge> {
-        let terms = std::iter::once(control).chain(payload);
-        if capabilities & DIST_HDR_ATOM_CACHE == 0 {
-            let mut bytes = vec![PASS_THROUGH];
-            for term in terms {
-                bytes.extend(encode(term, EncodeOptions::default())?);
-            }
-            return Ok(Encoded {
-                atoms: None,
-                first: bytes.len(),
-                bytes: bytes.into(),
-                told: told(control, payload),
-            });
-        }
-        let WithHeader {
-            atoms,
-            bytes,
-            first_ends,
-        } = encode_with_header(terms)?;
-        // The control message is in the first fragment.
-        let first = match capabilities & FRAGMENTS != 0 {
-            true => bytes.len().min(first_ends + FRAGMENT_BYTES),
-            false => bytes.len(),
-        };
-        Ok(Encoded {
-            atoms: Some(atoms),
-            bytes,
-            first,
-            told: told(control, payload),
-        })
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len()
+        let mut encoding = Encoding::begin(capabilities, control, payload)?;
+        encoding.run(usize::MAX)?;
+        Ok(encoding.finish())
     }
 
     /// Bytes of its terms.
-    fn of_terms(&self) -> usize {
-        self.len() - usize::from(self.atoms.is_none())
+    fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Its first packet, which may be its only one: then `number` is none.
     fn first_packet(&mut self, cache: &mut AtomCache, number: Option<FragmentNumber>) -> Packet {
         let mut head = vec![0; HEAD_ROOM];
-        if let Some(atoms) = &self.atoms {
-            cache.write_header(atoms, number, &mut head);
+        match &self.atoms {
+            Some(atoms) => cache.write_header(atoms, number, &mut head),
+            None => head.push(PASS_THROUGH),
         }
         packet(head, self.bytes.split_to(self.first))
     }
@@ -325,12 +397,11 @@ impl Queue {
         let Item { from, mut encoded } = self.items.pop_front()?;
         let bytes = encoded.len();
         if encoded.first == bytes {
-            let of_terms = encoded.of_terms();
             let packet = encoded.first_packet(cache, None);
             let ended = Ended {
                 from,
                 number: self.forget(bytes),
-                bytes: of_terms,
+                bytes,
                 told: encoded.told,
             };
             return Some((packet, Some(ended)));

@@ -7,6 +7,7 @@ mod pieces;
 
 use super::tags::*;
 use super::{VERSION_MAGIC, local, this_node};
+use crate::copy::append;
 use crate::num::float::{FloatFormat, format_float};
 use crate::num::limbs::IntRef;
 use crate::term::{Atom, Bits, External, Fun, Map, Pid, Ref, Term, View, compare, tag};
@@ -72,7 +73,7 @@ pub(crate) fn external_size(term: Term<'_>, options: EncodeOptions) -> Result<us
     let mut encoder = Encoder::with_version(term, options, Some(tag::ONHEAP_BINARY_LIMIT));
     encoder.counted = Some(0);
     encoder.run(usize::MAX)?;
-    Ok(encoder.counted.unwrap_or(0) + encoder.out.len() + encoder.shared_bytes)
+    Ok(encoder.counted.unwrap_or(0) + encoder.len())
 }
 
 /// The bytes of `term` without the version, as they stand within other terms.
@@ -86,41 +87,28 @@ pub(crate) fn encode_bare(term: Term<'_>, options: EncodeOptions) -> Result<Vec<
     Ok(encoder.out)
 }
 
+/// The atoms in the header of a signal, and the bytes of its terms.
+#[cfg(test)]
+pub(crate) fn encode_signal(
+    control: Term<'_>,
+    payload: Option<Term<'_>>,
+) -> (HeaderAtoms, Vec<u8>) {
+    let mut encoder = Encoder::of_signal(control, true).expect("small");
+    payload
+        .into_iter()
+        .for_each(|payload| encoder.begin_in_signal(payload));
+    encoder.run(usize::MAX).expect("small");
+    let (atoms, pieces) = encoder.into_signal();
+    let mut bytes = Vec::new();
+    pieces.copy_to(&mut bytes);
+    (atoms.expect("it has a header"), bytes)
+}
+
+/// Steps of an encoding that a reduction pays for. Source: `TERM_TO_BINARY_LOOP_FACTOR`.
+pub(crate) const STEPS_PER_REDUCTION: usize = 32;
+
 /// Bytes that are copied into a message between nodes, at most. More are shared with the binary that they are of.
 pub(crate) const COPIED_BYTES: usize = 1023;
-
-/// Terms without versions, their atoms by places in the header of a message.
-pub(crate) struct WithHeader {
-    pub(crate) atoms: HeaderAtoms,
-    /// The terms one behind the other.
-    pub(crate) bytes: Pieces,
-    /// Where the first one ends.
-    pub(crate) first_ends: usize,
-}
-
-/// Encodes the terms of a message that has a header.
-///
-/// # Errors
-/// [`TooLarge`].
-pub(crate) fn encode_with_header<'h>(
-    terms: impl IntoIterator<Item = Term<'h>>,
-) -> Result<WithHeader, TooLarge> {
-    let mut encoder = Encoder::new(EncodeOptions::default(), Some(COPIED_BYTES));
-    encoder.atoms = Some(HeaderAtoms::default());
-    let mut first_ends = None;
-    for term in terms {
-        encoder.begin(term);
-        encoder.run(usize::MAX)?;
-        first_ends.get_or_insert(encoder.out.len() + encoder.shared_bytes);
-    }
-    let atoms = encoder.atoms.take().unwrap_or_default();
-    let (written, shared) = encoder.into_parts();
-    Ok(WithHeader {
-        atoms,
-        bytes: Pieces::of(written, shared),
-        first_ends: first_ends.unwrap_or(0),
-    })
-}
 
 /// Bytes that are kept while they are only counted.
 const COUNTED_AT_ONCE: usize = 4096;
@@ -212,12 +200,43 @@ impl<'h> Encoder<'h> {
         this
     }
 
+    /// A signal to another node, with its control message and nothing behind that yet. Its atoms go by their places in a
+    /// header; where there is none, each term has a version.
+    ///
+    /// # Errors
+    /// [`TooLarge`].
+    pub(crate) fn of_signal(control: Term<'_>, has_header: bool) -> Result<Self, TooLarge> {
+        let options = EncodeOptions::default();
+        let mut first = Encoder::new(options, None);
+        first.atoms = has_header.then(HeaderAtoms::default);
+        first.begin_in_signal(control);
+        first.run(usize::MAX)?;
+        Ok(Encoder {
+            out: first.out,
+            atoms: first.atoms,
+            ..Encoder::new(options, Some(COPIED_BYTES))
+        })
+    }
+
+    /// Begins with the next term of a signal.
+    pub(crate) fn begin_in_signal(&mut self, term: Term<'h>) {
+        if self.atoms.is_none() {
+            self.out.push(VERSION_MAGIC);
+        }
+        self.begin(term);
+    }
+
     fn begin(&mut self, term: Term<'h>) {
         self.from = self.out.len();
         if self.options.local {
             self.out.extend_from_slice(&[LOCAL_EXT, 0, 0, 0, 0]);
         }
         self.todo.push(Todo::Term(term));
+    }
+
+    /// Bytes written or shared so far.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len() + self.shared_bytes
     }
 
     /// Steps made so far, as ERTS counts them: for each term and each inner node of a map one to count its bytes
@@ -289,6 +308,12 @@ impl<'h> Encoder<'h> {
     #[must_use]
     pub(crate) fn into_parts(self) -> (Vec<u8>, Vec<(usize, Bits<'h>)>) {
         (self.out, self.shared)
+    }
+
+    /// The atoms that belong in the header of a signal, if it has one, and its terms one behind the other.
+    #[must_use]
+    pub(crate) fn into_signal(self) -> (Option<HeaderAtoms>, Pieces) {
+        (self.atoms, Pieces::of(self.out, self.shared))
     }
 
     /// The check number of all from `from` on, what is shared included.
@@ -676,7 +701,7 @@ impl<'h> Encoder<'h> {
                 self.out.extend(bits.to_vec().last());
             }
         } else {
-            self.out.extend_from_slice(&bits.bytes());
+            append(&mut self.out, &bits.bytes());
         }
         Ok(())
     }

@@ -17,12 +17,15 @@ pub(crate) mod tags;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use encode::encode_signal;
+
 pub(crate) use decode::{DecodeError, DecodeOptions, Decoded, OfMessage, Paused};
 pub(crate) use decode::{
     decode, decode_bare, decode_some, decode_with_header, decode_with_version, is_compressed,
 };
 pub(crate) use encode::{
-    CACHE_SIZE, COPIED_BYTES, HeaderAtoms, Pieces, WithHeader, encode_with_header, slot_of,
+    CACHE_SIZE, COPIED_BYTES, HeaderAtoms, Pieces, STEPS_PER_REDUCTION, slot_of,
 };
 pub(crate) use encode::{
     Compressing, Compression, EncodeOptions, Encoder, PausedEncoder, Progress, TooLarge,

@@ -2,10 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{
-    DecodeOptions, EncodeOptions, WithHeader, decode, decode_with_header, encode,
-    encode_with_header,
-};
+use super::{DecodeOptions, EncodeOptions, decode, decode_with_header, encode, encode_signal};
 use crate::code::entry;
 use crate::heap::{Heap, Literals, Message, size};
 use crate::term::compare::eq_exact;
@@ -109,9 +106,7 @@ proptest! {
         let heap = Heap::new(233);
         let term = build(&heap, &model);
         let term = heap.list(&vec![term; times]);
-        let WithHeader { atoms, bytes: pieces, .. } = encode_with_header([term]).expect("small");
-        let mut bytes = Vec::new();
-        pieces.copy_to(&mut bytes);
+        let (atoms, bytes) = encode_signal(term, None);
         let message = Message::build(|heap| {
             let decoded = decode_with_header(heap, &bytes, atoms.as_slice(), None)?;
             prop_assert_eq!(decoded.used, bytes.len());

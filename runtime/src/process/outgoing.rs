@@ -42,6 +42,8 @@ pub enum NotSent {
     BusyNode(Peer),
     /// It is for another node, and longer than the format allows: `system_limit`.
     TooLarge,
+    /// It is for another node, and not encoded to its end: its sender sends it again in its next time slice, which goes on.
+    Encoding,
 }
 
 impl NotSent {
@@ -72,21 +74,23 @@ pub(crate) fn send_with(
     sending: Sending,
 ) -> Result<(), NotSent> {
     let named = p.find_receiver(to).map_err(NotSent::not_yet)?;
-    if p.shared().tracee.has(trace_flags::SEND) {
+    if p.shared().tracee.has(trace_flags::SEND) && !p.has_work() {
         report_send(p, to, message);
     }
-    tally::message_sent();
     let sent = send_on(p, (to, named), message, sending);
+    if sent != Err(NotSent::Encoding) {
+        tally::message_sent();
+    }
     if p.flags.get().saves_calls {
         save_send(p, to, &sent);
     }
     sent
 }
 
-/// A process that saves calls has sent, or has tried to: what is refused by a busy port is sent again.
+/// A process that saves calls has sent, or has tried to: what is refused by a busy port or not encoded is sent again.
 #[cold]
 fn save_send(p: &Process, to: Term<'_>, sent: &Result<(), NotSent>) {
-    let is_refused = matches!(sent, Err(NotSent::Busy(_)));
+    let is_refused = matches!(sent, Err(NotSent::Busy(_) | NotSent::Encoding));
     if !is_refused && is_told(to) {
         p.save_call(super::Saved::Send);
     }

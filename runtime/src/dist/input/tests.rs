@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dist::atom_cache::AtomCache;
-use crate::external::encode_with_header;
+use crate::external::encode_signal;
 use crate::heap::Node;
 
 /// Control messages of many kinds, each with a payload, as this node would send them.
@@ -38,10 +38,9 @@ fn packets(node: Atom) -> Vec<Vec<u8>> {
         .iter()
         .map(|control| {
             let payload = heap.list(&[heap.binary(b"payload"), there, small(1)]);
-            let terms = [heap.tuple(control), payload];
-            let encoded = encode_with_header(terms).expect("small");
-            let mut packet = cache.header(&encoded.atoms, None);
-            encoded.bytes.copy_to(&mut packet);
+            let (atoms, bytes) = encode_signal(heap.tuple(control), Some(payload));
+            let mut packet = cache.header(&atoms, None);
+            packet.extend(bytes);
             packet
         })
         .collect()
@@ -93,10 +92,8 @@ proptest! {
         let heap = Heap::detached();
         let name = Atom::new("input_tests_nobody").term();
         let control = heap.tuple(&[Term::small(6), Pid(9).term(), name, name]);
-        let encoded = encode_with_header([control, heap.binary(&[7; 100])]).expect("small");
-        let header = AtomCache::default().header(&encoded.atoms, None);
-        let mut bytes = Vec::new();
-        encoded.bytes.copy_to(&mut bytes);
+        let (atoms, bytes) = encode_signal(control, Some(heap.binary(&[7; 100])));
+        let header = AtomCache::default().header(&atoms, None);
         let parts: Vec<&[u8]> = bytes.chunks(size).collect();
         for (at, part) in parts.iter().enumerate() {
             let left = (parts.len() - at) as u64;

@@ -1,6 +1,6 @@
 //! An encoder at rest. Its terms are roots for collections meanwhile.
 
-use super::{EncodeOptions, Encoder, Todo};
+use super::{EncodeOptions, Encoder, HeaderAtoms, Todo};
 use crate::heap::keeps;
 use crate::term::{Term, View};
 
@@ -16,11 +16,13 @@ pub(crate) struct PausedEncoder<'h> {
     shared_bytes: usize,
     share_above: Option<usize>,
     steps: usize,
+    atoms: Option<HeaderAtoms>,
 }
 
 keeps! {
     struct PausedEncoder {
-        terms; options, out, from, todo, shared_at, shared_bytes, share_above, steps
+        terms; options, out, from, todo, shared_at, shared_bytes, share_above, steps,
+        atoms
     }
 }
 
@@ -95,7 +97,7 @@ impl<'h> PausedEncoder<'h> {
         let bits = terms.map(|term| term.as_bits().expect("bits are shared"));
         let shared = self.shared_at.into_iter().zip(bits);
         Encoder {
-            atoms: None,
+            atoms: self.atoms,
             options: self.options,
             out: self.out,
             from: self.from,
@@ -126,6 +128,7 @@ impl<'h> Encoder<'h> {
             shared_bytes: self.shared_bytes,
             share_above: self.share_above,
             steps: self.steps,
+            atoms: self.atoms,
         }
     }
 }
