@@ -29,7 +29,7 @@ pub mod term;
 mod trace;
 mod value;
 
-pub(crate) use beamline_runtime_base::{hash, num, sync, text};
+pub(crate) use beamline_runtime_base::{copy, hash, num, sync, text};
 pub(crate) use beamline_runtime_beam as beam;
 pub(crate) use beamline_runtime_regex as regex;
 pub(crate) use beamline_runtime_sched as sched;

@@ -2,9 +2,10 @@
 //! names through which threads share memory.
 //!
 //! Each module names only those before it:
-//! `num` `sync` ◀
+//! `copy` `num` `sync` ◀
 //! `hash` `text`
 
+pub mod copy;
 pub mod hash;
 pub mod num;
 pub mod sync;

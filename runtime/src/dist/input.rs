@@ -8,6 +8,7 @@ use super::atom_cache::{AtomCache, DIST_HEADER, FIRST_FRAGMENT, FRAGMENT, PASS_T
 use super::entry::{DistEntry, Phase};
 use super::operation::{Operation, altact};
 use super::spawn;
+use crate::copy::append;
 use crate::external::{OfMessage, VERSION_MAGIC, decode_with_header, decode_with_version};
 use crate::heap::{Heap, Message, SharedBytes};
 use crate::process::refs::{RefNumbers, make_ref};
@@ -36,16 +37,6 @@ pub(super) struct Input {
 
 /// Bytes that are set aside for a message of which the first fragment has come, at most.
 const ROOM_AT_FIRST: usize = 64 << 20;
-
-/// Bytes that are copied at once: fewer than those from which on the C library copies by `rep movsb`.
-const COPIED_AT_ONCE: usize = 2048;
-
-/// Adds a fragment to its message. Their addresses are almost the same within their pages, which makes `rep movsb` several
-/// times slower on some processors.
-fn append(message: &mut Vec<u8>, fragment: &[u8]) {
-    let parts = fragment.chunks(COPIED_AT_ONCE);
-    parts.for_each(|part| message.extend_from_slice(part));
-}
 
 /// A message of which the first fragments have come.
 struct Sequence {

@@ -3,6 +3,8 @@
 //! A place is a byte pointer and an offset in bits from it, most significant bit of a byte first. Bytes that hold none
 //! of the named bits are neither read nor written.
 
+use crate::copy::at_once;
+
 /// Copies `len` bits from `src_bit` bits into `src` to `dst_bit` bits into `dst`. Other bits of the
 /// destination's bytes stay.
 ///
@@ -77,13 +79,29 @@ unsafe fn copy_bytes(src: *const u8, dst: *mut u8, len: usize) {
     // SAFETY: by contract: neither end of a copy is outside of the `len` bytes.
     unsafe {
         match len {
-            17.. => std::ptr::copy_nonoverlapping(src, dst, len),
+            17.. => copy_long(src, dst, len),
             8.. => copy_ends::<u64>(src, dst, len),
             4.. => copy_ends::<u32>(src, dst, len),
             2.. => copy_ends::<u16>(src, dst, len),
             1 => *dst = *src,
             0 => {}
         }
+    }
+}
+
+/// Copies more bytes than a few.
+///
+/// # Safety
+/// T1: as [`copy_bytes`].
+#[inline]
+unsafe fn copy_long(src: *const u8, dst: *mut u8, len: usize) {
+    let at_once = at_once(src, dst, len);
+    let mut at = 0;
+    while at < len {
+        let part = at_once.min(len - at);
+        // SAFETY: by contract: `part` bytes from `at` are among the `len`.
+        unsafe { std::ptr::copy_nonoverlapping(src.add(at), dst.add(at), part) };
+        at += part;
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod output;
 
+use crate::copy::append;
 use crate::heap::{Heap, keeps};
 use crate::term::{Bits, Term, tag};
 pub(crate) use output::{Bytes, Output};
@@ -156,7 +157,7 @@ pub(crate) fn append_to(term: Term<'_>, out: &mut Vec<u8>) -> Result<(), NotIoli
     walk(term, &mut |part| {
         match part {
             Part::Byte(byte) => out.push(byte),
-            Part::Bits(bits) => out.extend_from_slice(&whole(bits)?.bytes()),
+            Part::Bits(bits) => append(out, &whole(bits)?.bytes()),
         }
         Ok(())
     })
@@ -216,7 +217,7 @@ impl Joined {
 fn push_bits(out: &mut Vec<u8>, bit_len: &mut usize, bytes: &[u8], n: usize) {
     let shift = *bit_len % 8;
     if shift == 0 {
-        out.extend_from_slice(bytes);
+        append(out, bytes);
     } else {
         for &byte in bytes {
             *out.last_mut().expect("a part of a byte is there") |= byte >> shift;

@@ -6,6 +6,7 @@ use std::ops::{Deref, Range};
 use smallvec::SmallVec;
 
 use super::{NotIolist, Part, walk, whole};
+use crate::copy::append;
 use crate::heap::SharedBytes;
 use crate::term::{Bits, Term, tag};
 
@@ -96,7 +97,7 @@ impl Output {
         {
             self.parts.push(Bytes::Shared(bytes, range));
         } else {
-            self.own().extend_from_slice(&bits.bytes());
+            append(self.own(), &bits.bytes());
         }
         is_binary
     }
@@ -113,7 +114,7 @@ impl Output {
             [part] => Cow::Borrowed(part),
             parts => {
                 let mut bytes = Vec::with_capacity(self.len);
-                parts.iter().for_each(|part| bytes.extend_from_slice(part));
+                parts.iter().for_each(|part| append(&mut bytes, part));
                 Cow::Owned(bytes)
             }
         }
