@@ -308,6 +308,10 @@ large(Node) ->
      end || N <- [10, 1000, 65530, 65540, 1000000, 5000000]],
     List = lists:seq(1, 200000),
     print(ask(Pid, List) =:= List),
+    print(erpc:call(Node, erlang, length, [List])),
+    {Sleeper, Ref} = spawn_monitor(Node, ?MODULE, sleeper, []),
+    exit(Sleeper, List),
+    print(receive {'DOWN', Ref, process, Sleeper, Reason} -> Reason =:= List after 5000 -> lost end),
     Pid ! stop.
 
 spawns(Node) ->

@@ -17,8 +17,8 @@ use crate::process::order::{answer, explore};
 use crate::process::refs::{RefNumbers, make_pid_ref};
 use crate::process::signal::deliver_to_peer;
 use crate::process::{
-    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, PauseWords, Peer, Process, SYSTEM, Signal, ask,
-    deliver, exists, is_of_old_incarnation, registry, send,
+    Alias, AliasEnd, CONTEXT_REDS, Due, Monitored, NotSent, PauseWords, Peer, Process, SYSTEM,
+    Signal, ask, deliver, exists, is_of_old_incarnation, registry, send,
 };
 use crate::term::counted::node_name;
 use crate::term::{Atom, Pid, Term, View, am, tag};
@@ -437,7 +437,10 @@ fn exit_signal<'p>(
         View::Port(port) => crate::process::ports::send_exit(p, port, reason),
         View::External(_) if is_of_old_incarnation(to) => {}
         View::External(other) if other.kind() != tag::EXTERNAL_PORT => {
-            nodes::send_exit(p, to, reason, priority).map_err(|_| system_limit())?;
+            nodes::send_exit(p, to, reason, priority).map_err(|error| match error {
+                NotSent::Encoding => Leave::from(Control::Yield),
+                _ => system_limit().into(),
+            })?;
             return return_when_sent(p, Some(other.node().name), Term::bool(true));
         }
         _ => return Err(badarg().into()),

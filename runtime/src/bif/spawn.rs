@@ -1,8 +1,8 @@
 //! The BIFs that start processes, on this node and on others.
 
 use super::send::return_when_sent;
-use super::{BifResult, Leave, badarg, bifs, system_limit};
-use crate::dist::spawn;
+use super::{BifResult, Control, Leave, badarg, bifs, system_limit};
+use crate::dist::spawn::{self, NotRequested};
 use crate::heap::Message;
 use crate::process::options::{self, BadOptions, SpawnRequest};
 use crate::process::order::explore;
@@ -245,20 +245,26 @@ fn dist_spawn_request_4<'p>(
         false => p.tuple(&[reference, has_monitor]),
     };
     let alias = parsed.monitor.and_then(|monitor| monitor.alias);
-    let reference = new_ref(alias);
+    let unsent = p.take_work_if::<spawn::UnsentRequest>();
+    let reference = match &unsent {
+        Some(unsent) => unsent.reference,
+        None => new_ref(alias),
+    };
     let request = spawn::Request {
         node,
         call,
         options: opts,
         parsed,
     };
-    let sent = match done {
-        Ok(()) => spawn::request(p, &request, reference),
-        Err(_) => Err(am::badopt),
+    let sent = match (unsent, done) {
+        (Some(unsent), _) => unsent.go_on(p, &request),
+        (None, Ok(())) => spawn::request(p, &request, reference),
+        (None, Err(_)) => Err(NotRequested::Error(am::badopt)),
     };
     match sent {
         Ok(()) => return_when_sent(p, Some(node), outcome(p.reference_of(reference))),
-        Err(error) => Ok(outcome(refuse_spawn(p, &request.parsed, error))),
+        Err(NotRequested::Encoding) => Err(Control::Yield.into()),
+        Err(NotRequested::Error(error)) => Ok(outcome(refuse_spawn(p, &request.parsed, error))),
     }
 }
 

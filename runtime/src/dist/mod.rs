@@ -19,6 +19,7 @@ mod output;
 mod queue;
 pub(crate) mod spawn;
 pub(crate) mod this_node;
+mod unsent;
 
 pub(crate) use input::receive;
 pub(crate) use output::hooks;

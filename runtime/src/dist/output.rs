@@ -7,13 +7,14 @@ use super::capabilities::{
 };
 use super::entry::{DistEntry, Phase, State};
 use super::operation::{Operation, altact};
-use super::queue::{Encoded, Encoding, PausedEncoding};
-use crate::external::{Progress, STEPS_PER_REDUCTION};
+use super::queue::Encoded;
+use super::unsent::{Sliced, Unsent, Way};
+use crate::external::TooLarge;
 use crate::heap::{Heap, Message};
 use crate::process::nodes::{Hooks, Remote, RemoteProcess, Sending};
 use crate::process::refs::{RefNumbers, reference_of};
 use crate::process::signal::ExitSignal;
-use crate::process::{NotSent, Peer, Process, Signal, deliver, work};
+use crate::process::{NotSent, Peer, Process, Signal, deliver};
 use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am, tag};
 use crate::trace::seq::{self, Token};
@@ -111,16 +112,16 @@ impl State {
 
 /// A connection as a sender found it.
 #[derive(Clone, Copy)]
-struct Found {
-    capabilities: Capabilities,
+pub(super) struct Found {
+    pub(super) capabilities: Capabilities,
     /// Its number; none while it is pending.
-    connection: Option<u32>,
+    pub(super) connection: Option<u32>,
     is_busy: bool,
 }
 
 impl DistEntry {
     /// The connection, for a signal; one is asked for where that is wanted. `None` where there is none and comes none.
-    fn find_connection(&self, on: On) -> Option<Found> {
+    pub(super) fn find_connection(&self, on: On) -> Option<Found> {
         let mut state = self.state.lock();
         if state.phase == Phase::Idle {
             drop(state);
@@ -150,7 +151,7 @@ impl DistEntry {
     }
 
     /// Queues a signal of a process for a connection, if that still stands.
-    fn queue_on(
+    pub(super) fn queue_on(
         &self,
         connection: u32,
         waits: bool,
@@ -169,7 +170,7 @@ impl DistEntry {
     }
 
     /// Keeps a signal until the connection stands, which was pending.
-    fn send_when_connected(&self, waits: bool, signal: Outbound<'_>) -> Fate {
+    pub(super) fn send_when_connected(&self, waits: bool, signal: Outbound<'_>) -> Fate {
         let mut state = self.state.lock();
         if state.phase == Phase::Pending {
             state.pending.push(Outgoing {
@@ -232,7 +233,7 @@ fn message<'p>(
     sending: Sending,
 ) -> Result<(), NotSent> {
     if let Some(unsent) = p.take_work_if::<Unsent>() {
-        return unsent.go_on(p);
+        return queue_or_put_off(p, unsent.go_on(p))?.of_message();
     }
     if !is_alive() {
         return Err(NotSent::NotConnected);
@@ -265,76 +266,55 @@ fn message<'p>(
         capabilities,
     );
     let waits = sending.waits && !is_async;
+    send_in_slices(p, (entry, found), waits, (control, Some(message)))?.of_message()
+}
+
+/// The BIF that sends a signal is to be called again: it goes on with that in the next time slice.
+struct StillEncoding;
+
+impl From<StillEncoding> for NotSent {
+    fn from(_: StillEncoding) -> NotSent {
+        NotSent::Encoding
+    }
+}
+
+/// Sends a signal of `p` on the connection that was found, in as many time slices as it takes to encode.
+fn send_in_slices<'p>(
+    p: &'p Process,
+    (entry, found): (Arc<DistEntry>, Found),
+    waits: bool,
+    (control, payload): (Term<'_>, Option<Term<'p>>),
+) -> Result<Fate, StillEncoding> {
     let Some(connection) = found.connection else {
         let signal = Outbound {
             from: Some(p.pid()),
             control,
-            payload: Some(message),
+            payload,
         };
-        return entry.send_when_connected(waits, signal).of_message();
+        return Ok(entry.send_when_connected(waits, signal));
     };
-    let encoding = Encoding::begin(capabilities, control, Some(message));
-    let encoding = encoding.map_err(|_| NotSent::TooLarge)?;
     let way = Way {
         entry,
         connection,
         waits,
     };
-    encode_on(p, encoding, way, 0)
+    let sliced = Unsent::begin(p, way, found.capabilities, (control, payload));
+    queue_or_put_off(p, sliced)
 }
 
-/// Where a message goes that is being encoded.
-struct Way {
-    entry: Arc<DistEntry>,
-    connection: u32,
-    /// Its sender waits where the connection is busy.
-    waits: bool,
-}
-
-/// A message that its sender goes on to encode in its next time slice.
-struct Unsent<'p> {
-    encoding: PausedEncoding<'p>,
-    way: Way,
-    /// Steps paid for.
-    paid: usize,
-}
-
-work! { struct Unsent { encoding; way, paid } }
-
-impl<'p> Unsent<'p> {
-    fn go_on(self, p: &'p Process) -> Result<(), NotSent> {
-        encode_on(p, self.encoding.resume(), self.way, self.paid)
-    }
-}
-
-/// Steps that are made at once, whatever is left of the time slice. What BIFs send that cannot be called again, as those
-/// on dirty schedulers, takes fewer.
-const STEPS_AT_ONCE: usize = 1024;
-
-/// Encodes on for as long as the time slice lasts, and sends what is whole.
-fn encode_on<'p>(
+/// Queues what is whole; the rest is work of the process.
+fn queue_or_put_off<'p>(
     p: &'p Process,
-    mut encoding: Encoding<'p>,
-    way: Way,
-    paid: usize,
-) -> Result<(), NotSent> {
-    let payable = p.reds_left() * STEPS_PER_REDUCTION;
-    let until = paid + payable.max(STEPS_AT_ONCE);
-    let progress = encoding.run(until).map_err(|_| NotSent::TooLarge)?;
-    if progress == Progress::Part {
-        let encoding = encoding.pause();
-        let _ = p.yield_with(Unsent {
-            encoding,
-            way,
-            paid: until,
-        });
-        return Err(NotSent::Encoding);
+    sliced: Result<Sliced<'p>, TooLarge>,
+) -> Result<Fate, StillEncoding> {
+    match sliced {
+        Err(TooLarge) => Ok(Fate::TooLarge),
+        Ok(Sliced::Whole(signal)) => Ok(signal.queue(p)),
+        Ok(Sliced::Part(unsent)) => {
+            let _ = p.yield_with(unsent);
+            Err(StillEncoding)
+        }
     }
-    let due = encoding.steps().saturating_sub(paid) / STEPS_PER_REDUCTION;
-    p.bump_reds(due as i64);
-    let signal = (Some(p.pid()), encoding.finish());
-    let fate = way.entry.queue_on(way.connection, way.waits, signal);
-    fate.of_message()
 }
 
 /// The sequential trace token that goes with a message, where the other node understands its label.
@@ -501,27 +481,25 @@ impl DistEntry {
         self.ended_by_limit(self.send_reason(operations, &elements, reason));
     }
 
-    /// Sends a control message that ends in a reason, or has it behind it, where the other node is able to take that.
+    /// Sends a control message that ends in a reason, or has it behind it.
     fn send_reason(
         &self,
-        [plain, payload]: [Operation; 2],
+        operations: [Operation; 2],
         elements: &[Term<'_>],
         reason: Term<'_>,
     ) -> Fate {
+        let Some(found) = self.find_connection(On::Existing) else {
+            return Fate::Lost;
+        };
         let heap = Heap::detached();
-        let has_payload = self.state.lock().likely_capabilities() & EXIT_PAYLOAD != 0;
-        let operation = if has_payload { payload } else { plain };
-        let mut all = vec![operation.term()];
-        all.extend(elements.iter().map(|element| heap.copy_in(*element)));
-        if !has_payload {
-            all.push(heap.copy_in(reason));
-        }
+        let (control, payload) =
+            with_reason(&heap, found.capabilities, operations, (elements, reason));
         let signal = Outbound {
             from: elements[0].as_pid(),
-            control: heap.tuple(&all),
-            payload: has_payload.then_some(reason),
+            control,
+            payload,
         };
-        self.try_send(On::Existing, signal)
+        self.send_on(found, false, signal)
     }
 
     /// A process of this node that one of another monitors has ended.
@@ -540,37 +518,64 @@ impl DistEntry {
     }
 }
 
-/// An exit signal of `exit/2`.
-fn exit(p: &Process, to: Term<'_>, reason: Term<'_>, priority: bool) -> Result<(), NotSent> {
-    let Some(node) = node_of(to).filter(|_| is_alive()) else {
-        return Ok(());
-    };
-    let entry = DistEntry::of(node);
-    if !entry.auto_connect() {
-        return Ok(());
+/// A control message that ends in a reason, and what is behind it: the reason, where the other node is able to take it
+/// there.
+fn with_reason<'h, 'r>(
+    heap: &'h Heap,
+    capabilities: Capabilities,
+    [plain, payload]: [Operation; 2],
+    (elements, reason): (&[Term<'_>], Term<'r>),
+) -> (Term<'h>, Option<Term<'r>>) {
+    let has_payload = capabilities & EXIT_PAYLOAD != 0;
+    let operation = if has_payload { payload } else { plain };
+    let mut all = vec![operation.term()];
+    all.extend(elements.iter().map(|element| heap.copy_in(*element)));
+    if !has_payload {
+        all.push(heap.copy_in(reason));
     }
-    let from = p.pid().term();
-    let is_alias = tag::EXTERNAL_REF == to.as_external().map_or(0, |it| it.kind());
-    let fate = if is_alias || priority {
-        let kind = if is_alias { altact::ALIAS } else { 0 };
-        let priority = if priority { altact::PRIORITY } else { 0 };
-        let flags = Term::small(altact::EXIT | kind | priority);
-        let heap = Heap::detached();
-        let to = heap.copy_in(to);
-        let signal = Outbound {
-            from: Some(p.pid()),
-            control: heap.tuple(&[Operation::AltactSigSend.term(), flags, from, to]),
-            payload: Some(reason),
-        };
-        entry.try_send(On::Existing, signal)
-    } else {
-        let operations = [Operation::Exit2, Operation::PayloadExit2];
-        entry.send_reason(operations, &[from, to], reason)
+    (heap.tuple(&all), has_payload.then_some(reason))
+}
+
+/// An exit signal of `exit/2`.
+fn exit<'p>(p: &'p Process, to: Term<'p>, reason: Term<'p>, priority: bool) -> Result<(), NotSent> {
+    let fate = match p.take_work_if::<Unsent>() {
+        Some(unsent) => queue_or_put_off(p, unsent.go_on(p))?,
+        None => begin_exit(p, to, reason, priority)?,
     };
     match fate {
         Fate::TooLarge => Err(NotSent::TooLarge),
         _ => Ok(()),
     }
+}
+
+fn begin_exit<'p>(
+    p: &'p Process,
+    to: Term<'p>,
+    reason: Term<'p>,
+    priority: bool,
+) -> Result<Fate, StillEncoding> {
+    let Some(node) = node_of(to).filter(|_| is_alive()) else {
+        return Ok(Fate::Lost);
+    };
+    let entry = DistEntry::of(node);
+    let Some(found) = entry.find_connection(On::Any) else {
+        return Ok(Fate::Lost);
+    };
+    let from = p.pid().term();
+    let is_alias = tag::EXTERNAL_REF == to.as_external().map_or(0, |it| it.kind());
+    let heap = Heap::detached();
+    let signal = if is_alias || priority {
+        let kind = if is_alias { altact::ALIAS } else { 0 };
+        let priority = if priority { altact::PRIORITY } else { 0 };
+        let flags = Term::small(altact::EXIT | kind | priority);
+        let to = heap.copy_in(to);
+        let control = heap.tuple(&[Operation::AltactSigSend.term(), flags, from, to]);
+        (control, Some(reason))
+    } else {
+        let operations = [Operation::Exit2, Operation::PayloadExit2];
+        with_reason(&heap, found.capabilities, operations, (&[from, to], reason))
+    };
+    send_in_slices(p, (entry, found), false, signal)
 }
 
 /// The signal that a monitor has ended.
@@ -628,69 +633,5 @@ pub(super) fn demonitor(target: RemoteProcess, reference: RefNumbers, by: Pid) {
         let heap = Heap::detached();
         let control = monitor_control(&heap, Operation::DemonitorP, target, (reference, by));
         entry.send(On::Existing, Outbound::without_payload(Some(by), control));
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::dist::input::Input;
-    use crate::process::{Control, in_small_steps};
-    use crate::term::compare::eq_exact;
-
-    #[test]
-    fn a_large_message_is_encoded_in_many_slices() {
-        let entry = DistEntry::of(Atom::new("output_tests@nowhere"));
-        entry.state.lock().phase = Phase::Connected;
-        let connection = entry.connection();
-        let mut p = Process::new(233);
-        let numbers: Vec<_> = (0..40_000).map(Term::small).collect();
-        let parts = [
-            p.binary(&[7; 2000]),
-            am::ok.term(),
-            p.list(&numbers),
-            p.binary(&[8; 100_000]),
-        ];
-        let message = p.root(p.list(&parts));
-        let turns = in_small_steps(
-            &mut p,
-            &message,
-            |p, message| {
-                let way = || Way {
-                    entry: Arc::clone(&entry),
-                    connection,
-                    waits: false,
-                };
-                let control = Atom::new("output_tests").term();
-                let sent = match p.take_work_if::<Unsent>() {
-                    Some(unsent) => unsent.go_on(p),
-                    None => {
-                        let encoding =
-                            Encoding::begin(capabilities::DEFAULT, control, Some(message));
-                        encode_on(p, encoding.expect("small"), way(), 0)
-                    }
-                };
-                match sent {
-                    Ok(()) => Ok(am::ok.term()),
-                    Err(NotSent::Encoding) => Err(Control::Yield.into()),
-                    Err(other) => panic!("{other:?}"),
-                }
-            },
-            |_| true,
-        );
-        assert!(turns > 50, "{turns}");
-        let (mut input, heap) = (Input::default(), Heap::detached());
-        let packets = std::iter::from_fn(|| entry.next_packet(connection));
-        let packets: Vec<_> = packets.map(|packet| packet.bytes()).collect();
-        let (last, others) = packets.split_last().expect("there are some");
-        assert!(
-            others
-                .iter()
-                .all(|packet| matches!(input.take(packet), Ok(None)))
-        );
-        let whole = input.take(last).expect("a packet").expect("the last one");
-        let control = whole.term(&heap, 0).expect("a term");
-        let came = whole.term(&heap, control.used).expect("a term");
-        assert!(eq_exact(came.term, p.get(&message)));
     }
 }

@@ -1,10 +1,12 @@
 //! Processes that one node starts on another. Source: `dist_spawn_request_4()` and `DOP_SPAWN_*` in `dist.c`, OTP 29.
 
 use super::capabilities::SPAWN;
-use super::entry::{DistEntry, Phase};
+use super::entry::DistEntry;
 use super::input::{BadData, Incoming, numbers_of};
 use super::operation::{Operation, spawn_reply};
 use super::output::{Fate, On, Outbound, demonitor};
+use super::unsent::{Sliced, Unsent, Way};
+use crate::external::TooLarge;
 use crate::heap::{Heap, Literals, Message, size};
 use crate::process::nodes::RemoteProcess;
 use crate::process::options::{self, BadOptions, SpawnRequest};
@@ -12,7 +14,7 @@ use crate::process::refs::{RefNumbers, make_ref, reference_of};
 use crate::process::signal::{ExitSignal, TracedMessage, deliver_to_peer};
 use crate::process::watcher::{WatchedBy, Watcher};
 use crate::process::{
-    Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver,
+    Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver, work,
 };
 use crate::term::{Atom, Pid, Term, am};
 use crate::trace::seq::{self, Token};
@@ -27,42 +29,90 @@ pub(crate) struct Request<'p> {
     pub(crate) parsed: SpawnRequest<'p>,
 }
 
+/// Why a request has not been sent.
+pub(crate) enum NotRequested {
+    /// `noconnection`, `notsup`, `system_limit`, or `badopt`.
+    Error(Atom),
+    /// It is being encoded: the BIF is to be called again, and goes on with [`UnsentRequest`].
+    Encoding,
+}
+
+/// A request that its sender goes on to encode in its next time slice.
+pub(crate) struct UnsentRequest<'p> {
+    unsent: Unsent<'p>,
+    pub(crate) reference: RefNumbers,
+}
+
+work! { struct UnsentRequest { unsent; reference } }
+
+impl<'p> UnsentRequest<'p> {
+    /// Goes on with this request.
+    ///
+    /// # Errors
+    /// [`NotRequested`]
+    pub(crate) fn go_on(self, p: &'p Process, request: &Request<'_>) -> Result<(), NotRequested> {
+        queue_or_put_off(p, self.unsent.go_on(p), (request, self.reference))
+    }
+}
+
 /// Sends the request, which has this reference.
 ///
 /// # Errors
-/// Why it cannot be sent: `noconnection`, `notsup`, or `system_limit`.
-pub(crate) fn request(
+/// [`NotRequested`]
+pub(crate) fn request<'p>(
+    p: &'p Process,
+    request: &Request<'p>,
+    reference: RefNumbers,
+) -> Result<(), NotRequested> {
+    let entry = DistEntry::of(request.node);
+    let Some(found) = entry.find_connection(On::Any) else {
+        return Err(NotRequested::Error(am::noconnection));
+    };
+    if found.connection.is_some() && found.capabilities & SPAWN == 0 {
+        return Err(NotRequested::Error(am::notsup));
+    }
+    let heap = Heap::detached();
+    let (control, args) = (
+        request_control(p, &heap, request, reference),
+        request.call[2],
+    );
+    let Some(connection) = found.connection else {
+        let signal = Outbound {
+            from: Some(p.pid()),
+            control,
+            payload: Some(args),
+        };
+        let send = || entry.send_when_connected(false, signal);
+        return while_awaited(p, &entry, (request, reference), send);
+    };
+    let way = Way {
+        entry,
+        connection,
+        waits: false,
+    };
+    let sliced = Unsent::begin(p, way, found.capabilities, (control, Some(args)));
+    queue_or_put_off(p, sliced, (request, reference))
+}
+
+/// The control message of a request.
+fn request_control<'h>(
     p: &Process,
+    heap: &'h Heap,
     request: &Request<'_>,
     reference: RefNumbers,
-) -> Result<(), Atom> {
-    let entry = DistEntry::of(request.node);
-    if !entry.auto_connect() {
-        return Err(am::noconnection);
-    }
-    {
-        let mut state = entry.state.lock();
-        if state.phase == Phase::Connected && state.capabilities & SPAWN == 0 {
-            return Err(am::notsup);
-        }
-        state.relations.spawns.insert(reference, p.pid());
-    }
-    p.relations()
-        .spawns
-        .insert(reference, SpawnWaiting::of(&request.parsed));
+) -> Term<'h> {
     let (pid, leader) = (p.pid(), p.group_leader());
     let [module, function, args] = request.call;
     let arity = Term::small(args.list_iter().count() as i64);
-    let heap = Heap::detached();
     let parts = [
-        reference_of(&heap, reference, pid),
+        reference_of(heap, reference, pid),
         pid.term(),
-        leader.term(&heap),
+        leader.term(heap),
         heap.tuple(&[module, function, arity].map(|term| heap.copy_in(term))),
-        remote_options(&heap, request.options),
+        remote_options(heap, request.options),
     ];
     let token = match p.flags.get().seq_token {
-        true => seq::spawn_asked(p, request.node, request_told(&heap, &parts), args),
+        true => seq::spawn_asked(p, request.node, request_told(heap, &parts), args),
         false => None,
     };
     let operation = match token {
@@ -71,20 +121,52 @@ pub(crate) fn request(
     };
     let mut control = vec![operation.term()];
     control.extend(parts);
-    control.extend(token.map(|token| token.term(&heap)));
-    let signal = Outbound {
-        from: Some(pid),
-        control: heap.tuple(&control),
-        payload: Some(args),
-    };
-    let error = match entry.try_send(On::Existing, signal) {
+    control.extend(token.map(|token| token.term(heap)));
+    heap.tuple(&control)
+}
+
+/// Queues a request that is encoded; the rest of one that is not is work of the process.
+fn queue_or_put_off<'p>(
+    p: &'p Process,
+    sliced: Result<Sliced<'p>, TooLarge>,
+    (request, reference): (&Request<'_>, RefNumbers),
+) -> Result<(), NotRequested> {
+    match sliced {
+        Err(TooLarge) => Err(NotRequested::Error(am::system_limit)),
+        Ok(Sliced::Part(unsent)) => {
+            let _ = p.yield_with(UnsentRequest { unsent, reference });
+            Err(NotRequested::Encoding)
+        }
+        Ok(Sliced::Whole(signal)) => {
+            let entry = signal.entry();
+            while_awaited(p, &entry, (request, reference), || signal.queue(p))
+        }
+    }
+}
+
+/// Sends a request, whose reply is awaited before: it may come before this returns.
+fn while_awaited(
+    p: &Process,
+    entry: &DistEntry,
+    (request, reference): (&Request<'_>, RefNumbers),
+    send: impl FnOnce() -> Fate,
+) -> Result<(), NotRequested> {
+    let waiting = SpawnWaiting::of(&request.parsed);
+    p.relations().spawns.insert(reference, waiting);
+    entry
+        .state
+        .lock()
+        .relations
+        .spawns
+        .insert(reference, p.pid());
+    let error = match send() {
         Fate::Sent | Fate::SentToBusy(_) => return Ok(()),
         Fate::Lost => am::noconnection,
         Fate::TooLarge => am::system_limit,
     };
     entry.state.lock().relations.spawns.remove(&reference);
     p.relations().spawns.remove(&reference);
-    Err(error)
+    Err(NotRequested::Error(error))
 }
 
 /// A request as sequential tracing tells of it.

@@ -62,7 +62,7 @@ pub(crate) struct Hooks {
     /// Takes what a process of this node has to say of a link to a process of another.
     pub(crate) signal: fn(Peer, Signal),
     /// Takes an exit signal of `exit/2`, to a pid or an alias; with priority or not.
-    pub(crate) exit: fn(&Process, Term<'_>, Term<'_>, bool) -> Result<(), NotSent>,
+    pub(crate) exit: for<'p> fn(&'p Process, Term<'p>, Term<'p>, bool) -> Result<(), NotSent>,
     /// Has this process monitor another, by this reference. It hears `noconnection` where that cannot be.
     pub(crate) monitor: fn(RemoteProcess, RefNumbers, Pid),
     /// No more.
@@ -95,11 +95,11 @@ pub(super) fn deliver(to: Peer, signal: Signal) {
 /// Sends an exit signal to a process of another node.
 ///
 /// # Errors
-/// [`NotSent::TooLarge`]
-pub(crate) fn send_exit(
-    p: &Process,
-    to: Term<'_>,
-    reason: Term<'_>,
+/// [`NotSent::TooLarge`], or [`NotSent::Encoding`].
+pub(crate) fn send_exit<'p>(
+    p: &'p Process,
+    to: Term<'p>,
+    reason: Term<'p>,
     priority: bool,
 ) -> Result<(), NotSent> {
     (NODES.get().exit)(p, to, reason, priority)
