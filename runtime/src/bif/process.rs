@@ -435,7 +435,7 @@ fn exit_signal<'p>(
             }
         }
         View::Port(port) => crate::process::ports::send_exit(p, port, reason),
-        View::External(_) if is_of_old_incarnation(to) => {}
+        View::External(_) if is_of_old_incarnation(to) && !p.has_work() => {}
         View::External(other) if other.kind() != tag::EXTERNAL_PORT => {
             nodes::send_exit(p, to, reason, priority).map_err(|error| match error {
                 NotSent::Encoding => Leave::from(Control::Yield),

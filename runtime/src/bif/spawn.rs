@@ -232,7 +232,10 @@ fn dist_spawn_request_4<'p>(
         Err(BadOptions::Option) => options::spawn_options(own_options(p, opts), for_request).1,
         done => done,
     };
-    let node = node.as_atom().filter(|node| *node != node_name());
+    // A request that is being encoded goes on, although this node may have been given the name of the other one meanwhile.
+    let unsent = p.take_work_if::<spawn::UnsentRequest>();
+    let node = node.as_atom();
+    let node = node.filter(|node| unsent.is_some() || *node != node_name());
     let (Some(node), Some(call)) = (node, call) else {
         return Ok(am::badarg.term());
     };
@@ -245,7 +248,6 @@ fn dist_spawn_request_4<'p>(
         false => p.tuple(&[reference, has_monitor]),
     };
     let alias = parsed.monitor.and_then(|monitor| monitor.alias);
-    let unsent = p.take_work_if::<spawn::UnsentRequest>();
     let reference = match &unsent {
         Some(unsent) => unsent.reference,
         None => new_ref(alias),

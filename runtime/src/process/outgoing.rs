@@ -117,7 +117,9 @@ fn send_on(
                 send_sized(p, pid, (message, alias), token, number);
             }
         }
-        View::External(_) if is_of_old_incarnation(to) => discard(p, to, message),
+        // A message that is being encoded goes on, although this node may have been given the name of the other one
+        // meanwhile.
+        View::External(_) if is_of_old_incarnation(to) && !p.has_work() => discard(p, to, message),
         View::External(other) if other.kind() == tag::EXTERNAL_PORT => {
             return Err(NotSent::NoSuchName);
         }
@@ -129,7 +131,7 @@ fn send_on(
             let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
                 return Err(NotSent::NoSuchName);
             };
-            if node != node_name() {
+            if node != node_name() || p.has_work() {
                 return nodes::send(p, Remote::Name(name, node), message, sending);
             }
             if let Some(named) = named {
