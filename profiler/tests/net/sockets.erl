@@ -9,7 +9,7 @@ main(_) ->
 cases() ->
     [{packets, fun packets/0}, {lengths, fun lengths/0}, {http, fun http/0}, {active, fun active/0},
      {modes, fun modes/0}, {timeouts, fun timeouts/0}, {closing, fun closing/0}, {resets, fun resets/0},
-     {senders, fun senders/0}, {accepting, fun accepting/0}, {owners, fun owners/0}, {options, fun options/0},
+     {senders, fun senders/0}, {forced, fun forced/0}, {accepting, fun accepting/0}, {owners, fun owners/0}, {options, fun options/0},
      {raw, fun raw/0}, {names, fun names/0}, {files, fun files/0}, {datagrams, fun datagrams/0},
      {control, fun control/0}, {local, fun local/0}, {inet6, fun inet6/0}, {refused, fun refused/0}, {killed, fun killed/0}].
 
@@ -417,6 +417,25 @@ refused() ->
     show([catch erlang:port_control(S, 1, []), erlang:port_control(S, 16#03f1a300 + 99, []), erlang:port_control(S, 16#03f1a300 + 1, [1, 2, 0]),
           erlang:port_control(S, 16#03f1a300 + 60, [1]), erlang:port_control(S, 16#03f1a300 + 6, [9, 9, 9])]),
     gen_udp:close(S).
+
+%% Commands may be forced on a busy port, as the distribution sends its ticks; not on one of datagrams.
+forced() ->
+    {A, B} = pair([binary, {packet, 4}, {sndbuf, 4096}, {high_watermark, 1000}, {low_watermark, 500}],
+                  [binary, {packet, 4}, {recbuf, 4096}]),
+    show([inet_tcp:send(A, [], [force]), gen_tcp:recv(B, 0, 5000), inet:getstat(A, [send_cnt, send_oct])]),
+    spawn_link(fun() -> fill(A, 1000) end),
+    busy(A),
+    show([erlang:port_command(A, <<0:16, "x">>, [Option]) || Option <- [nosuspend, force]]),
+    {ok, U} = gen_udp:open(0),
+    show(try erlang:port_command(U, <<0:16, "x">>, [force]) catch error:Reason -> Reason end),
+    gen_udp:close(U),
+    close([A, B]).
+
+busy(S) ->
+    case erlang:port_info(S, queue_size) of
+        {queue_size, Size} when Size > 1000 -> ok;
+        _ -> timer:sleep(1), busy(S)
+    end.
 
 %% Processes that are killed in whatever they do with sockets.
 killed() ->

@@ -120,8 +120,9 @@ pub(super) trait Driver: Send {
         false
     }
 
-    /// May it control a connection to another node?
-    fn carries_connections(&self) -> bool {
+    /// May a command be forced on it while it is busy? ERTS asks this of a port that controls a connection to another node,
+    /// too: `ERL_DRV_FLAG_SOFT_BUSY`.
+    fn is_busy_softly(&self) -> bool {
         false
     }
 

@@ -97,7 +97,13 @@ pub(super) fn find(command: &[u8]) -> Option<Arc<dyn Library>> {
 impl Port {
     /// Can callers force a command on it while it is busy?
     pub(crate) fn is_busy_softly(&self) -> bool {
-        self.linked().is_some_and(|linked| linked.is_busy_softly())
+        let state = self.state.lock();
+        match (&state.linked, &state.driver) {
+            (Some(linked), _) => linked.is_busy_softly(),
+            (None, driver) => driver
+                .as_ref()
+                .is_some_and(|driver| driver.is_busy_softly()),
+        }
     }
 
     /// The driver begins its work.

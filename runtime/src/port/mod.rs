@@ -479,7 +479,7 @@ impl Port {
     ) -> Option<u32> {
         let mut state = self.state.lock();
         let driver = state.driver.as_ref();
-        let is_able = driver.is_some_and(|driver| driver.carries_connections());
+        let is_able = driver.is_some_and(|driver| driver.is_busy_softly());
         if state.gone || state.closing.is_some() || state.connection.is_some() || !is_able {
             return None;
         }

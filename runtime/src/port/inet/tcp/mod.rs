@@ -532,7 +532,7 @@ impl Driver for Tcp {
         true
     }
 
-    fn carries_connections(&self) -> bool {
+    fn is_busy_softly(&self) -> bool {
         true
     }
 
