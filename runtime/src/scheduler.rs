@@ -39,6 +39,7 @@ use crate::sched::{Machine, machine, schedulers, wake_one};
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::chance::clock::{self, monotonic_ns};
 use crate::sys::chance::{outside, poll};
+use crate::sys::halt;
 use crate::sys::msacc::{self, State};
 use crate::term::{Pid, RawTerm};
 use crate::trace::{record, sysmon, sysprof, totals};
@@ -138,6 +139,9 @@ impl Scheduler {
         // Since it looked at the clock, and at descriptors. One that often has nothing to run, but never sleeps, looks too.
         let (mut reds, mut unseen_reds) = (0, 0);
         while !is_over() {
+            if halt::is_requested() && !explore::is_asked() {
+                self.stop();
+            }
             machine.progress.quiescent(id);
             if machine.progress.pending() > 0 {
                 let _frees = msacc::within(State::Aux);
@@ -178,6 +182,16 @@ impl Scheduler {
             }
         }
         self.unpin();
+    }
+
+    /// The machine ends: no process runs any more, as in ERTS, so that what follows a halt is not a matter of chance.
+    #[cold]
+    fn stop(&self) -> ! {
+        self.unpin();
+        self.machine.progress.inactive(self.id);
+        loop {
+            std::thread::park();
+        }
     }
 
     fn next_process(&self) -> Option<ProcRef> {

@@ -1,5 +1,6 @@
 //! Halts the machine. One request ends it, after what must be written first.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 
 struct State {
@@ -17,6 +18,8 @@ pub enum Exit {
 
 static STATE: Mutex<State> = Mutex::new(State { code: None });
 static CHANGED: Condvar = Condvar::new();
+/// Is there a request? Read before each time slice.
+static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 fn state() -> std::sync::MutexGuard<'static, State> {
     STATE
@@ -33,6 +36,7 @@ pub fn request(code: i32) {
 pub(crate) fn try_end(exit: Exit) -> bool {
     let state = STATE.try_lock();
     let asked = state.map(|mut state| *state.code.get_or_insert(exit));
+    IS_REQUESTED.store(true, Ordering::Relaxed);
     CHANGED.notify_all();
     asked.is_ok()
 }
@@ -40,12 +44,19 @@ pub(crate) fn try_end(exit: Exit) -> bool {
 /// Asks for the end of the machine. The first request counts.
 pub fn end(exit: Exit) {
     state().code.get_or_insert(exit);
+    IS_REQUESTED.store(true, Ordering::Relaxed);
     CHANGED.notify_all();
 }
 
 /// How the machine is asked to end, if it is.
 pub fn requested() -> Option<Exit> {
     state().code
+}
+
+/// Is the machine asked to end? A load.
+#[inline]
+pub fn is_requested() -> bool {
+    IS_REQUESTED.load(Ordering::Relaxed)
 }
 
 /// Waits for a request, calls `at_end`, in this order, and tells the exit code.
