@@ -229,7 +229,31 @@ traced() ->
            || {trace, _, send, W, To} <- heard(2)]),
     print(receive {trace, _, 'receive', M2} -> M2 after 50 -> nothing end),
     true = is_pid(Me),
+    waits_and_links(Node),
+    print([Id =:= read(Id) || Id <- [Echo, erpc:call(Node, erlang, make_ref, []), hd(erpc:call(Node, erlang, ports, []))]]),
     peer:stop(Peer).
+
+%% A link to a new process of the other node, and the end of a wait, by its pattern.
+waits_and_links(Node) ->
+    Q = spawn(fun() ->
+                      receive go -> spawn_link(Node, ?MODULE, sleeper, []) end,
+                      receive after 10 -> ok end,
+                      receive stop -> ok end
+              end),
+    1 = erlang:trace(Q, true, [procs, 'receive']),
+    erlang:trace_pattern('receive', [{[clock_service, undefined, timeout], [], []}], []),
+    Q ! go,
+    print([receive
+               {trace, Q, link, To} -> {link, node(To) =:= Node};
+               {trace, Q, Event, What} -> {Event, What}
+           after 5000 -> lost
+           end || _ <- [1, 2]]),
+    1 = erlang:trace(Q, false, [all]),
+    Q ! stop.
+
+read(Id) when is_pid(Id) -> list_to_pid(pid_to_list(Id));
+read(Id) when is_reference(Id) -> list_to_ref(ref_to_list(Id));
+read(Id) when is_port(Id) -> list_to_port(port_to_list(Id)).
 
 tokens(Node, Echo, Kind, Label) ->
     Me = self(),

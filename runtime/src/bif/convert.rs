@@ -1,15 +1,17 @@
 //! The BIFs that convert atoms, numbers, pids, ports, references and funs to text, and back.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::{BifResult, GuardResult, Raise, badarg, bifs, system_limit};
-use crate::heap::LiteralCell;
+use crate::dist::entry::DistEntry;
+use crate::external::external_ref;
+use crate::heap::{LiteralCell, Node};
 use crate::num::float::{FloatFormat, format_float, parse_float, scan_float};
 use crate::num::limbs::{IntRef, LimbDigits};
 use crate::process::Process;
 use crate::term::atom::MAX_ATOM_CHARS;
 use crate::term::counted::node_name;
-use crate::term::{Atom, Pid, Port, Term, View, am, tag};
+use crate::term::{Atom, Pid, Port, Term, View, am, atom, tag};
 use crate::text::{display, unicode};
 
 bifs! {
@@ -503,18 +505,35 @@ fn numbers(list: Term<'_>, head: &[u8]) -> Result<Vec<u64>, Raise<'static>> {
         .collect()
 }
 
-fn list_to_pid_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+/// The node that the first number of an identifier means: one that is connected. What was printed does not tell its creation.
+fn node_of_channel(channel: u64) -> Result<Arc<Node>, Raise<'static>> {
+    let index = u32::try_from(channel).ok();
+    let index = index.filter(|&index| (index as usize) < atom::count());
+    let name = Atom::from_index(index.ok_or_else(badarg)?);
+    let creation = DistEntry::find(name).and_then(|entry| entry.creation());
+    Ok(Node::known_as(name, creation.ok_or_else(badarg)?))
+}
+
+fn list_to_pid_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     match numbers(list, b"<")?[..] {
         [0, number, serial] if number >> 28 == 0 && serial >> 32 == 0 => {
             Ok(Pid(serial << 28 | number).term())
+        }
+        [channel, number, serial] if number >> 32 == 0 && serial >> 32 == 0 => {
+            let node = node_of_channel(channel)?;
+            Ok(p.external(tag::EXTERNAL_PID, node, &[serial << 32 | number]))
         }
         _ => Err(badarg().into()),
     }
 }
 
-fn list_to_port_1<'p>(_p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
+fn list_to_port_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
     match numbers(list, b"#Port<")?[..] {
         [0, number] if number >> 60 == 0 => Ok(Port(number).term()),
+        [channel, number] => {
+            let node = node_of_channel(channel)?;
+            Ok(p.external(tag::EXTERNAL_PORT, node, &[number]))
+        }
         _ => Err(badarg().into()),
     }
 }
@@ -530,6 +549,9 @@ fn list_to_ref_1<'p>(p: &'p Process, [list]: [Term<'p>; 1]) -> BifResult<'p> {
                 return Err(badarg().into());
             }
             Ok(p.pid_reference([a, b, c], Pid(word >> 4)))
+        }
+        [ref numbers @ .., channel] if (1..=5).contains(&numbers.len()) => {
+            Ok(external_ref(p, node_of_channel(channel.into())?, numbers))
         }
         _ => Err(badarg().into()),
     }

@@ -132,6 +132,7 @@ fn create_dist_channel_3<'p>(
     let Some(number) = number else {
         return refused;
     };
+    entry.set_creation(number, creation);
     record::dist::connected(number, name, creation);
     Ok(p.tuple(&[am::ok.term(), entry.handle(p, number)]))
 }

@@ -58,6 +58,8 @@ pub(super) struct State {
     pub(super) connection: u32,
     pub(super) controller: Option<Peer>,
     pub(super) capabilities: Capabilities,
+    /// The creation of the other node, while it is connected.
+    creation: u32,
     pub(super) cache: AtomCache,
     /// What is to be sent once the connection stands.
     pub(super) pending: Vec<Outgoing>,
@@ -147,6 +149,20 @@ impl DistEntry {
     /// What controls its connection.
     pub(crate) fn controller(&self) -> Option<Peer> {
         self.state.lock().controller
+    }
+
+    /// The creation of the node that is connected.
+    pub(crate) fn creation(&self) -> Option<u32> {
+        let state = self.state.lock();
+        (state.phase == Phase::Connected).then_some(state.creation)
+    }
+
+    /// The node that it is connected to by this connection has this creation.
+    pub(crate) fn set_creation(&self, connection: u32, creation: u32) {
+        let mut state = self.state.lock();
+        if state.connection == connection {
+            state.creation = creation;
+        }
     }
 
     /// Is it connected, and seen by `nodes/0` or not?

@@ -17,6 +17,8 @@ use crate::process::{
     Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver, work,
 };
 use crate::term::{Atom, Pid, Term, am};
+use crate::trace::Event;
+use crate::trace::events::happened;
 use crate::trace::seq::{self, Token};
 
 /// A request of the process `p` to start another: the node, `{M, F, Args}`, and the options that it has for itself and for
@@ -437,6 +439,7 @@ impl Process {
         }
         if let Some(priority) = waiting.link {
             self.relations().link(child, priority);
+            child.with_term(|child| happened(self.shared(), Event::Link, child));
         }
         if let Some(monitor) = waiting.monitor {
             let mut relations = self.relations();

@@ -20,7 +20,7 @@ mod tests;
 #[cfg(test)]
 pub(crate) use encode::encode_signal;
 
-pub(crate) use decode::{DecodeError, DecodeOptions, Decoded, OfMessage, Paused};
+pub(crate) use decode::{DecodeError, DecodeOptions, Decoded, OfMessage, Paused, external_ref};
 pub(crate) use decode::{
     decode, decode_bare, decode_some, decode_with_header, decode_with_version, is_compressed,
 };

@@ -67,18 +67,23 @@ pub(crate) fn sent<'p>(p: &'p Process, to: Term<'p>, message: Term<'p>) {
 /// `message` from `from` gets into the message queue of `p`.
 #[cold]
 pub(crate) fn received<'p>(p: &'p Process, from: Peer, message: Term<'p>) {
+    let sender = if from == SYSTEM.into() {
+        [am::system.term(), am::undefined.term()]
+    } else {
+        let node = from.node_of().map_or_else(node_name, |(name, _)| name);
+        [node.term(), from.term(p)]
+    };
+    received_from(p, sender, message);
+}
+
+/// `message` gets into the message queue of `p`, or a timeout to it; patterns see this node and sender.
+fn received_from<'p>(p: &'p Process, [node, sender]: [Term<'p>; 2], message: Term<'p>) {
     let me = p.pid().term();
     for r in p.shared().tracee.asked(me, Event::Receive, flags::RECEIVE) {
         let pattern = r.session.receive.read().clone();
         if !pattern.on {
             continue;
         }
-        let (node, sender) = if from == SYSTEM.into() {
-            (am::system.term(), am::undefined.term())
-        } else {
-            let node = from.node_of().map_or_else(node_name, |(name, _)| name);
-            (node.term(), from.term(p))
-        };
         let args = [node, sender, message];
         let matched = actions::run(pattern.spec.as_deref(), p, &r.session, &args);
         if !matched.reports || pattern.spec.is_some() && r.flags & flags::SILENT != 0 {
@@ -96,7 +101,8 @@ pub(crate) fn received<'p>(p: &'p Process, from: Peer, message: Term<'p>) {
 /// The receive that `p` is in has timed out.
 #[cold]
 pub(crate) fn timed_out(p: &Process) {
-    received(p, SYSTEM.into(), am::timeout.term());
+    let sender = [am::clock_service, am::undefined].map(Atom::term);
+    received_from(p, sender, am::timeout.term());
 }
 
 /// `p` has made `child`, which does not run yet, linked to it or not.
