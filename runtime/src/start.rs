@@ -34,7 +34,7 @@ use crate::sys::{halt, terminal};
 use crate::term::hash::hash_atoms_by_name;
 use crate::term::{Atom, Term, am, atom};
 use crate::value::file_name::{self, NameEncoding, Untranslatable};
-use crate::{bif, hooks, jit as engine, nif, port, scheduler, trace};
+use crate::{bif, ets, hooks, jit as engine, nif, port, scheduler, trace};
 
 /// Modules that are loaded before the first process runs. Source: `PRELOAD_BEAM` of OTP 29.
 const PRELOADED: &[&str] = &[
@@ -86,6 +86,8 @@ struct Flags {
     processes: usize,
     atoms: usize,
     ports: usize,
+    /// `+e`, or the variable `ERL_MAX_ETS_TABLES`.
+    tables: Option<usize>,
     async_threads: usize,
     /// The range of `+pc`.
     printable: Option<String>,
@@ -165,6 +167,9 @@ pub fn start(root: &Path, arguments: &[String]) -> Result<i32, StartError> {
     atom::set_limit(flags.atoms);
     process::set_process_limit(flags.processes);
     port::set_port_limit(flags.ports);
+    if let Some(limit) = flags.tables.or_else(tables_of_environment) {
+        ets::registry::set_limit(limit);
+    }
     port::pool::set_threads(flags.async_threads);
     ROOT.get_or_init(|| root.to_path_buf());
     sched::set_schedulers(flags.schedulers);
@@ -293,6 +298,7 @@ impl Flags {
             processes: 1_048_576,
             atoms: 1_048_576,
             ports: 65_536,
+            tables: None,
             async_threads: 1,
             printable: None,
             warnings: None,
@@ -369,6 +375,7 @@ impl Flags {
             "-D" if attached.is_empty() => self.debugging = true,
             "-D" => self.instrument_lines = Some(instrumentation(flag, rest.next())?),
             "-Q" => self.ports = number(flag, value()?)?.max(1024),
+            "-e" => self.tables = Some(number(flag, value()?)?),
             "-W" => self.warnings = Some(value()?.to_owned()),
             // The correction of the time, which is always on.
             "-c" => _ = take_optional(flag, rest),
@@ -386,6 +393,11 @@ impl Flags {
         }
         Ok(())
     }
+}
+
+/// The number of tables in `ERL_MAX_ETS_TABLES`.
+fn tables_of_environment() -> Option<usize> {
+    std::env::var("ERL_MAX_ETS_TABLES").ok()?.parse().ok()
 }
 
 /// The next argument, if it is the value of a flag whose value may be missing.

@@ -321,8 +321,7 @@ fn limit_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "atom_count" => number(atoms::count()),
         "atom_limit" => number(atoms::limit()),
         "ets_count" => number(crate::ets::registry::all().len()),
-        // The limit of tables is a hint only, in ERTS too.
-        "ets_limit" => Term::small(8192),
+        "ets_limit" => number(crate::ets::registry::limit()),
         "outstanding_system_requests_limit" => {
             p.integer(flags().outstanding_system_requests.load(Ordering::Relaxed))
         }

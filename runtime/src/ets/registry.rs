@@ -53,6 +53,21 @@ const REDS_AT_ONCE: i64 = process::CONTEXT_REDS;
 /// A table as others hold it.
 pub(crate) type TableRef = Arc<MagicBinary>;
 
+/// How many tables a program is ready for: a hint only, in ERTS too.
+static LIMIT: AtomicUsize = AtomicUsize::new(LEAST_LIMIT);
+/// Source: `DB_DEF_MAX_TABS`.
+const LEAST_LIMIT: usize = 8192;
+
+/// Sets the limit of tables, which is at least 8192, before there are any.
+pub(crate) fn set_limit(limit: usize) {
+    LIMIT.store(limit.max(LEAST_LIMIT), Ordering::Relaxed);
+}
+
+/// The limit of tables.
+pub(crate) fn limit() -> usize {
+    LIMIT.load(Ordering::Relaxed)
+}
+
 static NAMES: LazyLock<RwLock<Map<Atom, TableRef>>> = LazyLock::new(RwLock::default);
 
 /// The references of the tables without names that a replay has made: they tell a table that is gone from one that has
