@@ -25,13 +25,14 @@ const SEED: &str = "SEED";
 const NUMBERS: u64 = 10_000;
 
 /// The parts: each one's name, and the task of this program that it runs.
-const PARTS: [(&str, &[&str]); 17] = [
+const PARTS: [(&str, &[&str]); 18] = [
     ("tests", &["test", "--quick"]),
     // The tests of the binary, the golden cases, samples, trace sessions, answers of the trace interface, libraries of
     // others, and all suites of the gate.
     ("interpreter", &["engines", "--engine", "interpreter"]),
     ("jit", &["engines", "--engine", "jit"]),
     ("suites-rest", &["conformance", "--rest"]),
+    ("suites-peers", &["conformance", "--peers"]),
     ("suites-zeal", &["conformance", "--zeal"]),
     ("samples", &["samples", "--gate", "--rounds", "10"]),
     (

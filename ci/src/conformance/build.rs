@@ -15,8 +15,9 @@ use super::{Setup, Suite, c_libraries, listed, read};
 use crate::paths;
 
 /// Modules of `ci/conformance/src` that every suite needs.
-const RUNNER: [&str; 5] = [
+const RUNNER: [&str; 6] = [
     "ctlite",
+    "ctlite_nodes",
     "ct",
     "test_server",
     "ct_event",
@@ -27,6 +28,8 @@ const RUNNER: [&str; 5] = [
 ///
 /// `-include_lib` tries the include directories before it asks for an application of that name.
 const CT_HEADERS: &str = "common_test/include";
+/// The folder of os_mon, for suites with other nodes.
+pub(super) const OS_MON: &str = "os_mon";
 /// As [`CT_HEADERS`], for EUnit's.
 const EUNIT_HEADERS: &str = "eunit/include";
 
@@ -51,6 +54,7 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
         &out.join(EUNIT_HEADERS),
     )?;
     copy(&ours.join("nopeer/peer.erl"), &setup.dir.join("nopeer"))?;
+    build_os_mon(setup, source, &ours)?;
     for (dir, name) in listed(&read("helpers.txt")?) {
         copy(&source.join(&dir).join(format!("{name}.erl")), &out)?;
         modules.push(name);
@@ -82,6 +86,24 @@ pub(super) fn build(setup: &Setup, source: &Path, suites: &[Suite]) -> Result<()
     compile(setup, "nopeer", ".", "peer")?;
     compile_all(setup, &modules)?;
     c_libraries::build(setup, &data)
+}
+
+/// Compiles what suites with other nodes use of os_mon, into a folder of its own: other suites do more where they find it.
+fn build_os_mon(setup: &Setup, source: &Path, ours: &Path) -> Result<()> {
+    let (from, to) = (source.join("lib/os_mon"), setup.dir.join(OS_MON));
+    fs::create_dir_all(&to)?;
+    copy(&ours.join("os_mon.app"), &to)?;
+    copy_headers(&from.join("include"), &to)?;
+    for module in ["os_mon", "memsup"] {
+        copy(&from.join("src").join(format!("{module}.erl")), &to)?;
+        if !compile(setup, OS_MON, ".", module)? {
+            bail!(
+                "not compiled: {module}; see {}",
+                setup.dir.join("build.log").display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Copies a suite's folder of data and those that it takes files from; gives where the copy is, if there is one.

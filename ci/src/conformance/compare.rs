@@ -38,6 +38,14 @@ impl Table {
         self.cases.get(case).copied()
     }
 
+    /// The names of the cases of a suite that are not skipped.
+    pub(super) fn cases_run(&self, module: &str) -> Vec<String> {
+        let run = self
+            .of(module)
+            .filter(|(_, status)| *status != Status::Skip);
+        run.map(|(name, _)| name.to_owned()).collect()
+    }
+
     fn of<'a>(&'a self, module: &'a str) -> impl Iterator<Item = (&'a str, Status)> {
         let cases = self
             .cases

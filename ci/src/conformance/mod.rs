@@ -32,6 +32,9 @@ pub(crate) struct Options {
     /// ci/conformance/zeal.txt]
     #[arg(long, conflicts_with_all = ["rest", "erl", "chroot"])]
     zeal: bool,
+    /// Run suites on a node that starts others [default: those of ci/conformance/peers.txt]
+    #[arg(long, conflicts_with_all = ["rest", "zeal"])]
+    peers: bool,
     /// Command that compiles the suites [default: erlc on Beamline]
     #[arg(long, value_name = "COMMAND")]
     erlc: Option<String>,
@@ -66,6 +69,7 @@ impl Options {
             suites,
             rest: false,
             zeal: false,
+            peers: false,
             erlc: None,
             erl: None,
             chroot: None,
@@ -78,10 +82,49 @@ impl Options {
     }
 }
 
+/// Whether cases that ask for other nodes get them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nodes {
+    /// They are skipped.
+    One,
+    /// They start peers.
+    Peers,
+}
+
+impl Nodes {
+    fn of(options: &Options) -> Self {
+        match options.peers {
+            true => Self::Peers,
+            false => Self::One,
+        }
+    }
+
+    /// The files with the suites, OTP's results, and the cases that do not end as on OTP.
+    fn files(self) -> [&'static str; 3] {
+        match self {
+            Self::One => ["suites.txt", "otp29.txt", "expected_failures.toml"],
+            Self::Peers => [
+                "peers.txt",
+                "otp29_peers.txt",
+                "expected_failures_peers.toml",
+            ],
+        }
+    }
+
+    /// The folder of logs below the build folder.
+    fn logs(self) -> &'static str {
+        match self {
+            Self::One => "logs",
+            Self::Peers => "logs_peers",
+        }
+    }
+}
+
 /// Where suites are compiled and run, and by which commands.
 struct Setup {
     /// Compiled suites, and below it their data, logs and scratch directories.
     dir: PathBuf,
+    nodes: Nodes,
     place: Place,
     erlc: Vec<String>,
     erl: Vec<String>,
@@ -97,8 +140,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     };
     let setup = setup(options)?;
     build::build(&setup, &source, &suites)?;
-    let table = Table::parse(&read("otp29.txt")?)?;
-    let expected = Expected::parse(&read("expected_failures.toml")?, &engine::running())?;
+    let [_, table, expected] = setup.nodes.files().map(read);
+    let table = Table::parse(&table?)?;
+    let expected = Expected::parse(&expected?, &engine::running())?;
     let skips = read("skip.txt")?;
     let verdicts = run_all(&setup, &suites, &skips, &table, &expected)?;
     print!("{}", compare::render(&verdicts));
@@ -109,7 +153,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     if wrong > 0 {
         bail!(
             "{wrong} cases did what is not expected; logs are in {}",
-            setup.dir.join("logs").display()
+            setup.logs().display()
         );
     }
     Ok(())
@@ -174,7 +218,15 @@ fn setup(options: &Options) -> Result<Setup> {
         erlc: command(&options.erlc, &["erlc"])?,
         erl,
         jobs: options.jobs.max(1),
+        nodes: Nodes::of(options),
     })
+}
+
+impl Setup {
+    /// The folder of the logs.
+    fn logs(&self) -> PathBuf {
+        self.dir.join(self.nodes.logs())
+    }
 }
 
 fn run_all(
@@ -217,7 +269,7 @@ fn run_all(
     Ok(done.into_iter().map(|(_, verdict)| verdict).collect())
 }
 
-/// A suite of `suites.txt`.
+/// A suite of `suites.txt` or `peers.txt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Suite {
     /// Such as `lists_SUITE`.
@@ -225,6 +277,8 @@ struct Suite {
     /// Its directory in OTP's source tree.
     dir: String,
     limits: Limits,
+    /// Cases that do not run: they need no other node, and run where there is none.
+    elsewhere: Vec<String>,
 }
 
 /// The longest times.
@@ -276,12 +330,25 @@ fn chosen(options: &Options) -> Result<Vec<Suite>> {
         }
         limits
     };
-    let mut all: Vec<_> = listed(&read("suites.txt")?)
+    let [listing, ..] = Nodes::of(options).files();
+    let elsewhere = match Nodes::of(options) {
+        Nodes::One => None,
+        Nodes::Peers => Some(Table::parse(&read("otp29.txt")?)?),
+    };
+    let elsewhere = |module: &str| {
+        let table = elsewhere.as_ref();
+        table.map_or_else(Vec::new, |table| table.cases_run(module))
+    };
+    let mut all: Vec<_> = listed(&read(listing)?)
         .into_iter()
-        .map(|(dir, name)| Suite {
-            limits: limits(&name),
-            module: format!("{name}_SUITE"),
-            dir,
+        .map(|(dir, name)| {
+            let module = format!("{name}_SUITE");
+            Suite {
+                limits: limits(&name),
+                elsewhere: elsewhere(&module),
+                module,
+                dir,
+            }
         })
         .collect();
     if options.rest {
@@ -302,7 +369,7 @@ fn chosen(options: &Options) -> Result<Vec<Suite>> {
     let find = |name: &String| {
         let module = format!("{}_SUITE", name.trim_end_matches("_SUITE"));
         let found = all.iter().find(|suite| suite.module == module).cloned();
-        found.with_context(|| format!("{module} is not in ci/conformance/suites.txt"))
+        found.with_context(|| format!("{module} is not in ci/conformance/{listing}"))
     };
     named.iter().map(find).collect()
 }
@@ -388,14 +455,28 @@ mod tests {
             ..Options::of_gate(Vec::new())
         };
         assert_eq!(gate.len() + chosen(&rest).unwrap().len(), suites.len());
+        let with_peers = chosen(&Options {
+            peers: true,
+            ..Options::of_gate(Vec::new())
+        });
+        let with_peers = with_peers.unwrap();
         for (name, limits) in limits(&read("limits.txt").unwrap()).unwrap() {
-            let suite = suites.iter().find(|s| s.module == format!("{name}_SUITE"));
+            let mut all = suites.iter().chain(&with_peers);
+            let suite = all.find(|s| s.module == format!("{name}_SUITE"));
             assert_eq!(suite.map(|suite| suite.limits), Some(limits), "{name}");
         }
         let expected =
             Expected::parse(&read("expected_failures.toml").unwrap(), "interpreter").unwrap();
         for case in expected.cases() {
             assert!(table.status(case).is_some(), "{case} is not in otp29.txt");
+        }
+        let [_, table, expected] = Nodes::Peers.files().map(|file| read(file).unwrap());
+        let table = Table::parse(&table).unwrap();
+        for suite in &with_peers {
+            assert!(table.has_suite(&suite.module), "{}", suite.module);
+        }
+        for case in Expected::parse(&expected, "jit").unwrap().cases() {
+            assert!(table.status(case).is_some(), "{case}");
         }
     }
 }

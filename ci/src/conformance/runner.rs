@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Setup, Suite};
+use super::build::OS_MON;
+use super::{Nodes, Setup, Suite};
 use crate::instance::{Instance, shown};
 use crate::outside;
 
@@ -73,7 +74,7 @@ pub(super) struct Outcome {
 
 /// Runs `suite`. `skips` is the text of `skip.txt`.
 pub(super) fn run(setup: &Setup, suite: &Suite, skips: &str) -> Result<Outcome> {
-    let logs = setup.dir.join("logs");
+    let logs = setup.logs();
     fs::create_dir_all(&logs)?;
     let log = File::create(logs.join(format!("{}.log", suite.module)))?;
     let outcome = run_but(setup, suite, skips, Vec::new(), &log)?;
@@ -92,7 +93,7 @@ pub(super) fn try_again(
     outcome: &mut Outcome,
     again: &[String],
 ) -> Result<()> {
-    let logs = setup.dir.join("logs");
+    let logs = setup.logs();
     let log = logs.join(format!("{}.log", suite.module));
     let log = OpenOptions::new().append(true).open(log)?;
     let done = outcome
@@ -140,7 +141,9 @@ fn run_but(
         let left = suite.limits.suite.saturating_sub(began.elapsed());
         let left = left.max(Duration::from_secs(1));
         let mut command = command(setup, suite, &scratch, left)?;
-        let done: Vec<_> = cases.iter().map(|case| path_in_suite(&case.name)).collect();
+        let done = cases.iter().map(|case| &case.name);
+        let done = done.chain(&suite.elsewhere).map(|name| path_in_suite(name));
+        let done: Vec<_> = done.collect();
         command.env("CTLITE_EXCLUDE", done.join(","));
         command.env("CTLITE_SKIP", skipped(skips, module).join(","));
         command.stdout(log.try_clone()?).stderr(log.try_clone()?);
@@ -203,7 +206,16 @@ impl Drop for Scratch {
 fn command(setup: &Setup, suite: &Suite, scratch: &Scratch, left: Duration) -> Result<Command> {
     let dir = setup.place.inside(&setup.dir)?;
     let mut command = setup.place.command(&scratch.dir.join("cwd"), &setup.erl)?;
-    command.args(["-pa", &dir, "-pa", &format!("{dir}/nopeer")]);
+    command.args(["-pa", &dir]);
+    match setup.nodes {
+        Nodes::One => command.args(["-pa", &format!("{dir}/nopeer")]),
+        Nodes::Peers => command.args([
+            "-pa",
+            &format!("{dir}/{OS_MON}"),
+            "-sname",
+            &format!("ctlite_{}", suite.module),
+        ]),
+    };
     command.args(["-run", "ctlite", "main", &suite.module]);
     command.env("CTLITE_DIR", &dir);
     command.env(
@@ -215,7 +227,8 @@ fn command(setup: &Setup, suite: &Suite, scratch: &Scratch, left: Duration) -> R
     command.env("CTLITE_CAP_MS", case_ms.to_string());
     command.env("CTLITE_SUITE_MS", left.as_millis().to_string());
     command.env("CTLITE_START", "1");
-    command.env("CTLITE_PEER", "0");
+    let peers = setup.nodes == Nodes::Peers;
+    command.env("CTLITE_PEER", if peers { "1" } else { "0" });
     Ok(command)
 }
 
