@@ -29,8 +29,9 @@ use crate::sched::run_queue::Priority;
 use crate::sched::wakeup::Threshold;
 use crate::sched::{self, Waking};
 use crate::sys::chance::{self, paths, processors};
+use crate::sys::halt::{self, AtEnd};
 use crate::sys::stderr::complain;
-use crate::sys::{halt, terminal};
+use crate::sys::terminal;
 use crate::term::hash::hash_atoms_by_name;
 use crate::term::{Atom, Term, am, atom};
 use crate::value::file_name::{self, NameEncoding, Untranslatable};
@@ -116,15 +117,15 @@ pub fn root() -> Option<&'static Path> {
 }
 
 /// What is written before the machine ends, in this order.
-const AT_END: &[fn()] = &[
-    restore_terminal,
-    nif::library::at_halt,
-    process::order::replay::tell_spent,
-    process::order::replay::stop::tell_missed,
-    trace::totals::write_at_end,
-    trace::profile::write_at_end,
-    trace::record::end,
-    port::flush,
+const AT_END: &[AtEnd] = &[
+    AtEnd::Write(restore_terminal),
+    AtEnd::Flush(nif::library::at_halt),
+    AtEnd::Write(process::order::replay::tell_spent),
+    AtEnd::Write(process::order::replay::stop::tell_missed),
+    AtEnd::Write(trace::totals::write_at_end),
+    AtEnd::Write(trace::profile::write_at_end),
+    AtEnd::Write(trace::record::end),
+    AtEnd::Flush(port::flush),
 ];
 
 /// Leaves the terminal as it was.

@@ -1,10 +1,10 @@
 //! `erlang:halt/2`, which ends the machine.
 
-use super::{BifResult, Control, badarg, bifs};
+use super::{BifResult, Control, badarg, badopt, bifs};
 use crate::process::order::answer;
 use crate::process::order::director::stop_here;
 use crate::process::{Process, Raise};
-use crate::sys::halt::{Exit, end};
+use crate::sys::halt::{Exit, Flush, end};
 use crate::sys::stderr::complain;
 use crate::term::{Term, View, am};
 
@@ -15,33 +15,44 @@ bifs! {
 
 /// Source: `halt_2()` in `bif.c`.
 fn halt_2<'p>(p: &'p Process, [status, options]: [Term<'p>; 2]) -> BifResult<'p> {
-    for option in options.list_iter() {
-        let pair = option
-            .ok()
-            .and_then(Term::as_tuple)
-            .filter(|t| t.arity() == 2)
-            .ok_or_else(badarg)?;
-        let key = pair.get(0).as_atom().ok_or_else(badarg)?;
-        match key {
-            am::flush => drop(pair.get(1).as_bool().ok_or_else(badarg)?),
-            am::flush_timeout => {
-                let ok = pair.get(1).as_index().is_some() || pair.get(1) == am::infinity;
-                if !ok {
-                    return Err(badarg().into());
-                }
-            }
-            _ => return Err(badarg().into()),
-        }
-    }
+    let flush = flush_of(options)?;
     let (exit, slogan) = exit_of(status)?;
+    // Source: only a halt with an exit code calls `erts_halt()`.
+    let flush = match exit {
+        Exit::Code(_) if slogan.is_none() => flush,
+        _ => Flush::No,
+    };
     answer::record_halt(p, status)?;
     crate::trace::totals::halting(p);
     if let Some(slogan) = slogan {
         complain!("{slogan}");
     }
-    end(exit);
+    end(exit, flush);
     stop_here();
     Err(Control::Wait.into())
+}
+
+/// Whether options say that the end waits, and for how long.
+fn flush_of(options: Term<'_>) -> Result<Flush, Raise<'static>> {
+    let (mut is_on, mut limit) = (true, None);
+    for option in options.list_iter() {
+        let pair = option.ok().and_then(Term::as_tuple);
+        let pair = pair.filter(|pair| pair.arity() == 2).ok_or_else(badopt)?;
+        let value = pair.get(1);
+        match pair.get(0).as_atom() {
+            Some(am::flush) => is_on = value.as_bool().ok_or_else(badopt)?,
+            Some(am::flush_timeout) if value == am::infinity => limit = None,
+            Some(am::flush_timeout) => {
+                let milliseconds = value.as_u64().and_then(|n| u32::try_from(n).ok());
+                limit = Some(milliseconds.ok_or_else(badopt)?);
+            }
+            _ => return Err(badopt()),
+        }
+    }
+    Ok(match is_on {
+        true => Flush::Within(limit),
+        false => Flush::No,
+    })
 }
 
 /// How the emulator is to end with this status, and what is said of a crash.

@@ -22,6 +22,7 @@ use crate::process::{self, Dirty, MaxHeap, Process, options};
 use crate::sched::clock::TimeWarp;
 use crate::sched::{self, online};
 use crate::sys::chance::{clock, processors};
+use crate::sys::halt;
 use crate::term::atom::atom;
 use crate::term::counted::this_node;
 use crate::term::{Atom, Term, View, am, atom as atoms};
@@ -328,7 +329,10 @@ fn limit_info<'p>(p: &'p Process, name: &str) -> Option<Term<'p>> {
         "async_dist" => Term::bool(process::async_dist_default()),
         "dist_buf_busy_limit" => Term::small(busy_limit() as i64),
         "delayed_node_table_gc" => Term::small(60),
-        "halt_flush_timeout" => am::infinity.term(),
+        "halt_flush_timeout" => match halt::flush_limit() {
+            Some(limit) => Term::small(limit.into()),
+            None => am::infinity.term(),
+        },
         "max_integer" => p.big(false, &[u64::MAX; numbers::MAX_LIMBS]),
         _ => return None,
     })

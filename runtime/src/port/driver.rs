@@ -18,7 +18,7 @@ use super::open::{self, Error};
 use super::ram_file::RamFile;
 use super::trace_file::TraceFile;
 use super::trace_ip::TraceIp;
-use super::{Port, State};
+use super::{Connection, Port, State};
 use crate::heap::Heap;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::watcher::{WatchedBy, Watcher, unwatch, watch};
@@ -134,8 +134,8 @@ pub(super) trait Driver: Send {
         false
     }
 
-    /// Before the machine ends: writes what must not be lost.
-    fn flush(&mut self) {}
+    /// Before the machine ends: writes what must not be lost, with what waits for this connection to another node.
+    fn flush(&mut self, _connection: Option<&Connection>) {}
 
     /// The port is gone, and its links and monitors know. The driver is dropped next.
     fn stop(&mut self, _port: &mut Context<'_>) {}

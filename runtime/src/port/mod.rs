@@ -638,8 +638,11 @@ pub(crate) fn flush() {
     for port in table().iter(&guard) {
         let linked = {
             let mut state = port.state.lock();
-            if let Some(driver) = &mut state.driver {
-                driver.flush();
+            let State {
+                driver, connection, ..
+            } = &mut *state;
+            if let Some(driver) = driver {
+                driver.flush(connection.as_ref());
             }
             state.linked.clone()
         };

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
+use super::Connection;
 use super::driver::{Context, Driver, End};
 use super::framing::{Framing, Input, Piece};
 use crate::sys::chance::poll::{self, Interest};
@@ -239,7 +240,7 @@ impl Driver for Streams {
         matches!(self.output, Some(Descriptor::Lent(_))) && !self.queue.is_empty()
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, _connection: Option<&Connection>) {
         if let Some(Descriptor::Lent(fd)) = self.output {
             for piece in self.queue.drain(..) {
                 let from = std::mem::take(&mut self.written);

@@ -1,9 +1,11 @@
-//! The flags whose values change what processes and connections begin with: `+h...`, `+pad`, `+zdbbl`. Source: `erl_start()` in `erl_init.c`, OTP 29.
+//! The flags whose values change what processes and connections begin with: `+h...`, `+pad`,
+//! `+zdbbl`, `+zhft`. Source: `erl_start()` in `erl_init.c`, OTP 29.
 
 use super::StartError;
 use crate::dist::set_busy_limit;
 use crate::heap::next_heap_size;
 use crate::process::{self, MaxHeap};
+use crate::sys::halt;
 
 /// What takes the value of a flag. Error: what is wrong with it, to be followed by it.
 type Take = fn(&str) -> Result<(), &'static str>;
@@ -25,6 +27,7 @@ const FLAGS: &[(&str, Take)] = &[
     ("-hmqd", queue_data),
     ("-pad", async_dist),
     ("-zdbbl", busy_limit),
+    ("-zhft", halt_flush_limit),
 ];
 
 /// Takes the value of `flag`, attached to it or the `next` argument. `false` where it is another flag.
@@ -102,6 +105,19 @@ fn busy_limit(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Milliseconds for which a halt waits for what is left to do.
+fn halt_flush_limit(text: &str) -> Result<(), &'static str> {
+    let limit = match text {
+        "infinity" => None,
+        _ => {
+            let milliseconds = text.parse().ok().filter(|n| *n <= i32::MAX as u32);
+            Some(milliseconds.ok_or("Invalid halt flush timeout")?)
+        }
+    };
+    halt::set_flush_limit(limit);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +136,7 @@ mod tests {
             ("-hmqd", "heap", "Invalid message_queue_data flag: heap"),
             ("-pad", "", "bad async dist value "),
             ("-zdbbl", "0", "Invalid dist_buf_busy_limit: 0"),
+            ("-zhft", "-1", "Invalid halt flush timeout -1"),
         ] {
             assert_eq!(took(flag, value), Err(error.to_owned()), "{flag}");
         }

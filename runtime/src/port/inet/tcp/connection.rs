@@ -8,7 +8,7 @@ use crate::dist::{self, HEAD_ROOM, Packet};
 use crate::port::Connection;
 use crate::port::driver::{Context, End};
 use crate::process::logger;
-use crate::value::iolist::Bytes;
+use crate::value::iolist::{Bytes, Output as Sent};
 
 impl Tcp {
     /// Sends what waits for the connection, until the port is busy or nothing waits any more.
@@ -20,12 +20,7 @@ impl Tcp {
             && port.end.is_none()
             && let Some(packet) = entry.next_packet(number)
         {
-            let Packet { head, body } = packet;
-            let body = body.into_iter();
-            let body = body.map(|(bytes, range)| Bytes::Shared(bytes, range));
-            let parts: SmallVec<[Bytes; 3]> =
-                std::iter::once(Bytes::Own(head)).chain(body).collect();
-            self.send(port, parts.into(), HEAD_ROOM);
+            self.send(port, sent_of(packet), HEAD_ROOM);
         }
     }
 
@@ -57,4 +52,13 @@ impl Tcp {
         }
         Ok(())
     }
+}
+
+/// A packet as a port sends it, behind [`HEAD_ROOM`].
+pub(super) fn sent_of(packet: Packet) -> Sent {
+    let Packet { head, body } = packet;
+    let body = body.into_iter();
+    let body = body.map(|(bytes, range)| Bytes::Shared(bytes, range));
+    let parts: SmallVec<[Bytes; 3]> = std::iter::once(Bytes::Own(head)).chain(body).collect();
+    parts.into()
 }

@@ -21,6 +21,7 @@ use super::{
     Inet, address, deadline, error_atom, messages, options, refuse_in_exploration, split_tag,
     status,
 };
+use crate::port::Connection;
 use crate::port::driver::{Context, Driver, End};
 use crate::port::open::Error;
 use crate::process::refs::RefNumbers;
@@ -545,9 +546,9 @@ impl Driver for Tcp {
         !self.output.is_empty() && self.inet.is_connected() && !is_lost
     }
 
-    fn flush(&mut self) {
-        if self.must_flush() {
-            self.write_all();
+    fn flush(&mut self, connection: Option<&Connection>) {
+        if self.must_flush() || connection.is_some() {
+            self.write_all(connection);
         }
     }
 

@@ -9,7 +9,10 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use smallvec::SmallVec;
 
 use super::super::{error_atom, status};
+use super::connection::sent_of;
 use super::{Due, Tcp, after};
+use crate::dist::HEAD_ROOM;
+use crate::port::Connection;
 use crate::port::driver::{Context, End};
 use crate::sys::chance::poll::{self, Interest};
 use crate::term::am;
@@ -300,17 +303,32 @@ impl Tcp {
         }
     }
 
-    /// Sends all that waits, before the machine ends.
-    pub(super) fn write_all(&mut self) {
-        while !self.output.is_empty()
-            && let Ok(socket) = self.inet.socket()
-        {
+    /// Sends all that waits, before the machine ends, also for this connection to another node.
+    pub(super) fn write_all(&mut self, connection: Option<&Connection>) {
+        loop {
+            if self.write_output().is_err() {
+                return;
+            }
+            let packet = connection.and_then(|it| it.entry.next_packet(it.number));
+            let Some(packet) = packet.map(sent_of) else {
+                return;
+            };
+            let head = head(self.inet.settings.packet, packet.len() - HEAD_ROOM);
+            self.output.push(pieces(packet, HEAD_ROOM, &head));
+        }
+    }
+
+    /// Sends what waits in the port, for as long as that takes.
+    fn write_output(&mut self) -> Result<(), Errno> {
+        while !self.output.is_empty() {
+            let socket = self.inet.socket()?;
             match self.output.send(socket, usize::MAX) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => poll::wait_writable(socket.as_raw_fd()),
-                Err(_) => return,
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// Sending has failed.

@@ -22,7 +22,7 @@ use crate::process::order::access::{Object, ObjectsOf};
 use crate::process::refs::RefNumbers;
 use crate::process::{Process, init_pid, lookup, table};
 use crate::sched::ptab::pin;
-use crate::sys::halt::{self, Exit};
+use crate::sys::halt::{self, Exit, Flush};
 use crate::term::{Atom, Pid, RawTerm, Term, View, am};
 pub(crate) use aliases::note_alias_given_up;
 pub(in crate::process) use aliases::note_send_through;
@@ -379,7 +379,7 @@ fn end_if_asked(to: Pid, message: Term<'_>) -> bool {
     });
     match status.map(Term::view) {
         Some(View::Small(code)) => halt::request((code & 0xff) as i32),
-        Some(View::Atom(_)) => halt::end(Exit::Abort),
+        Some(View::Atom(_)) => halt::end(Exit::Abort, Flush::No),
         Some(_) => halt::request(1),
         None => {
             if how != Atom::new("stop") {
