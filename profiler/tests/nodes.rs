@@ -19,6 +19,7 @@ const AGAIN: &str = include_str!("nodes/again.expected");
 const TRACED: &str = include_str!("nodes/traced.expected");
 const CUT: &str = include_str!("nodes/cut.expected");
 const BUSY: &str = include_str!("nodes/busy.expected");
+const REFERRED: &str = include_str!("nodes/referred.expected");
 const MALFORMED: &str = include_str!("nodes/malformed.expected");
 
 impl Nodes {
@@ -98,6 +99,37 @@ fn an_unlink_ends_with_its_connection() {
     };
     let name = ["-name", "one@127.0.0.1"];
     assert_eq!(nodes.printed(&["run"], &name, "cut()"), CUT);
+}
+
+#[test]
+fn who_refers_to_a_node_is_found() {
+    let Some(nodes) = Nodes::new("nodes", "nodes") else {
+        return;
+    };
+    for more in [&[][..], &["+S", "1"]] {
+        let node = [&["-name", "one@127.0.0.1"], more].concat();
+        assert_eq!(nodes.printed(&["run"], &node, "referred()"), REFERRED);
+    }
+}
+
+#[test]
+fn a_halt_waits_for_another_node_as_long_as_it_may() {
+    for (flags, options, code) in [
+        (&[][..], "[{flush, false}]", 3),
+        (&[], "[{flush_timeout, 100}]", 255),
+        (&["+zhft", "100"], "[{flush_timeout, 60000}]", 255),
+    ] {
+        // The other node stands still after the halt, and so its name is not free.
+        let Some(nodes) = Nodes::new("nodes", "nodes") else {
+            return;
+        };
+        let node = ["run", "--", "erl", "-noshell", "-setcookie", "monster"];
+        let halts = format!("nodes:halted({options}).");
+        let program = ["-pa", ".", "-name", "one@127.0.0.1", "-eval", &halts];
+        let arguments = [&node, flags, &program].concat();
+        let output = nodes.beamline(&arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(code), "{options}: {output:?}");
+    }
 }
 
 #[test]

@@ -99,14 +99,20 @@ impl Nodes {
         }
     }
 
-    /// The files with the suites, OTP's results, and the cases that do not end as on OTP.
-    fn files(self) -> [&'static str; 3] {
+    /// The files with the suites, OTP's results, the cases that do not end as on OTP, and those that do not run.
+    fn files(self) -> [&'static str; 4] {
         match self {
-            Self::One => ["suites.txt", "otp29.txt", "expected_failures.toml"],
+            Self::One => [
+                "suites.txt",
+                "otp29.txt",
+                "expected_failures.toml",
+                "skip.txt",
+            ],
             Self::Peers => [
                 "peers.txt",
                 "otp29_peers.txt",
                 "expected_failures_peers.toml",
+                "skip_peers.txt",
             ],
         }
     }
@@ -140,11 +146,10 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     };
     let setup = setup(options)?;
     build::build(&setup, &source, &suites)?;
-    let [_, table, expected] = setup.nodes.files().map(read);
+    let [_, table, expected, skips] = setup.nodes.files().map(read);
     let table = Table::parse(&table?)?;
     let expected = Expected::parse(&expected?, &engine::running())?;
-    let skips = read("skip.txt")?;
-    let verdicts = run_all(&setup, &suites, &skips, &table, &expected)?;
+    let verdicts = run_all(&setup, &suites, &skips?, &table, &expected)?;
     print!("{}", compare::render(&verdicts));
     let wrong = verdicts
         .iter()
@@ -470,7 +475,7 @@ mod tests {
         for case in expected.cases() {
             assert!(table.status(case).is_some(), "{case} is not in otp29.txt");
         }
-        let [_, table, expected] = Nodes::Peers.files().map(|file| read(file).unwrap());
+        let [_, table, expected, _] = Nodes::Peers.files().map(|file| read(file).unwrap());
         let table = Table::parse(&table).unwrap();
         for suite in &with_peers {
             assert!(table.has_suite(&suite.module), "{}", suite.module);

@@ -1,6 +1,6 @@
 %% What processes of two nodes do to each other. The node that is called starts the other one, and prints what it sees.
 -module(nodes).
--export([main/0, certificates/0, again/0, traced/0, busy/0, malformed/0, cut/0, forward/2, echo/0, sleeper/0, linked_to/1]).
+-export([main/0, certificates/0, again/0, traced/0, busy/0, malformed/0, cut/0, referred/0, halted/1, forward/2, echo/0, sleeper/0, linked_to/1]).
 
 main() ->
     {Peer, Node} = other(),
@@ -48,6 +48,48 @@ again() ->
          receive {nodedown, Name} -> print(down) after 5000 -> print(no_nodedown) end,
          print({node(), is_alive(), nodes()})
      end || Name <- ['three@127.0.0.1', 'four@127.0.0.1']].
+
+%% What refers to another node, and how. The counts that nodes and connections have of themselves are those that are found.
+referred() ->
+    internals(node()),
+    {Peer, Node} = other(),
+    Pid = spawn(Node, ?MODULE, sleeper, []),
+    Holder = spawn(?MODULE, linked_to, [Pid]),
+    Timer = erlang:send_after(60000, nobody, {Pid, [Pid]}),
+    t = ets:new(t, [named_table]),
+    ets:insert(t, [{1, Pid}, {2, Pid}, {3, node()}]),
+    persistent_term:put(?MODULE, Pid),
+    {_, Continuation} = ets:select(t, [{{'_', Pid}, [], ['$_']}], 1),
+    print(kinds(Node, Holder)),
+    print(length(element(1, ets:select(Continuation)))),
+    exit(Holder, kill),
+    erlang:cancel_timer(Timer),
+    ets:delete(t, 1),
+    persistent_term:erase(?MODULE),
+    until(fun() -> kinds(Node, Holder) =:= [{{ets, t}, [{ets, 1}]}] end),
+    ets:delete(t),
+    until(fun() -> kinds(Node, Holder) =:= [] end),
+    peer:stop(Peer).
+
+%% Who refers to a node, of those that are looked for.
+kinds(Node, Holder) ->
+    [garbage_collect(P) || P <- processes()],
+    {{node_references, Nodes}, {dist_references, Connections}} = erts_debug:get_internal_state(node_and_dist_references),
+    [] = [Row || {_, Count, Who} = Row <- Nodes ++ Connections, Count =/= 0,
+                 Count =/= lists:sum([N || {_, Kinds} <- Who, {_, N} <- Kinds])],
+    lists:sort([{case Who of {process, Holder} -> holder; {match_spec, _} -> match_spec; _ -> Who end, Kinds}
+                || {{Name, _}, _, All} <- Nodes, Name =:= Node, {{Type, Id} = Who, Kinds} <- All,
+                   Id =:= Holder orelse Id =:= nobody orelse not lists:member(Type, [process, dist]),
+                   Id =/= delayed_delete_timer]).
+
+%% Halts while another node, which stands still, has not taken all that was sent to it.
+halted(Options) ->
+    {_, Node} = other(),
+    internals(Node),
+    erpc:cast(Node, erts_debug, set_internal_state, [block, 10000]),
+    timer:sleep(500),
+    fill(Node, binary:copy(<<7>>, 100000), 0),
+    halt(3, Options).
 
 %% Another node, connected.
 other() ->

@@ -12,7 +12,9 @@
 //! - Q3: `head` is null (empty), the address of `CLOSED` (never read through), or a node.
 //! - Q4: the nodes of a `Batch` are owned by it alone, `len` of them lead from `first` to `last` through `next`, and
 //!   `last.next` is null. Both are null when `len` is 0.
-#![expect(unsafe_code, reason = "an intrusive queue of boxed nodes, Q1 to Q4")]
+//! - Q5: whoever looks through a queue without taking from it knows that nobody takes meanwhile, and that the owner
+//!   reads none of them.
+#![expect(unsafe_code, reason = "an intrusive queue of boxed nodes, Q1 to Q5")]
 
 use std::{fmt, marker::PhantomData, ptr};
 
@@ -70,7 +72,7 @@ pub struct SigQueue<T> {
 const _: () = assert!(size_of::<SigQueue<u128>>() == size_of::<usize>());
 
 // SAFETY: Q1, Q2: values only pass through the queue, from the thread that pushes to the one
-// that takes; no `&T` is ever given out of it.
+// that takes; `&T` is given out under Q5 only.
 unsafe impl<T: Send> Send for SigQueue<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for SigQueue<T> {}
@@ -143,6 +145,23 @@ impl<T> SigQueue<T> {
                 Ok(_) => return Batch::from_stack(head),
                 Err(now) => head = now,
             }
+        }
+    }
+
+    /// Shows the signals sent so far, the last one first.
+    ///
+    /// # Safety
+    /// Q5.
+    pub unsafe fn each<'a>(&'a self, mut show: impl FnMut(&'a T)) {
+        let mut at = self.head.load(Ordering::Acquire);
+        if at == closed() {
+            return;
+        }
+        // SAFETY: Q5: nodes stay, and those below the head are written no more.
+        while let Some(node) = unsafe { at.as_ref() } {
+            show(node.value());
+            // SAFETY: as above.
+            at = node.next.with(|next| unsafe { *next });
         }
     }
 

@@ -7,7 +7,7 @@ use parking_lot::RwLockWriteGuard;
 use super::{BifResult, Control, Leave, Raise, badarg, bifs};
 use crate::code::entry::export;
 use crate::ets::registry::Handle;
-use crate::ets::select::{self, Keys, Part, Position, Request, compiled};
+use crate::ets::select::{self, KeptKeys, Keys, Part, Position, Request, compiled};
 use crate::ets::{HashKind, Kind, Objects, Protection, State, Table, error, registry};
 use crate::heap::{Heap, MagicBinary, Message};
 use crate::matchspec::{Action, Actions, Dialect, MatchSpec, Object, compile};
@@ -45,14 +45,34 @@ bifs! {
     bif erlang:"match_spec_test"/3 => match_spec_test_3;
 }
 
-/// A compiled specification behind a reference, and what it was compiled from.
-struct Compiled {
+/// A compiled specification behind a reference, and the keys that it can match.
+pub(super) struct Compiled {
     program: MatchSpec,
-    spec: Message,
+    keys: KeptKeys,
+}
+
+impl Compiled {
+    /// For a traversal of a table with keys at `keypos`.
+    fn new(spec: Term<'_>, keypos: Option<usize>) -> Result<Compiled, Raise<'static>> {
+        let program = compiled(spec)?;
+        let keys = keypos.map_or(KeptKeys::All, |keypos| KeptKeys::of(spec, keypos));
+        Ok(Compiled { program, keys })
+    }
+
+    /// The one that is behind a reference.
+    pub(super) fn of(magic: &MagicBinary) -> Option<&Arc<Compiled>> {
+        magic.get()
+    }
+
+    /// Shows the terms in it.
+    pub(super) fn each_constant(&self, show: &mut dyn FnMut(&Message)) {
+        self.program.each_constant(show);
+        self.keys.term().into_iter().for_each(show);
+    }
 }
 
 fn program(term: Term<'_>) -> Option<&Compiled> {
-    let program: &Arc<Compiled> = term.as_ref()?.magic()?.get()?;
+    let program = Compiled::of(term.as_ref()?.magic()?)?;
     Some(program)
 }
 
@@ -65,9 +85,8 @@ enum Program<'p> {
 }
 
 impl<'p> Program<'p> {
-    fn new(spec: Message) -> Result<Program<'p>, Raise<'static>> {
-        let program = compiled(spec.term())?;
-        Ok(Program::New(Arc::new(Compiled { program, spec })))
+    fn new(spec: Term<'_>, keypos: Option<usize>) -> Result<Program<'p>, Raise<'static>> {
+        Ok(Program::New(Arc::new(Compiled::new(spec, keypos)?)))
     }
 
     fn compiled(&self) -> Option<&Compiled> {
@@ -267,7 +286,7 @@ impl<'p> Traversal<'p> {
         let table = handle.table();
         let used = self.program.clone();
         let compiled = used.compiled().ok_or_else(badarg)?;
-        let keys = Keys::of(compiled.spec.term(), table.options.keypos);
+        let keys = compiled.keys.at(table.options.keypos);
         let mut part = Part::new(self.from, self.results, self.got);
         let enough = self.request.limit != 0 && self.got >= self.request.limit;
         let done = if enough || matches!(self.from, Position::End) {
@@ -451,17 +470,24 @@ impl<'p> Traversal<'p> {
     }
 }
 
-/// Begins a traversal.
+/// The place of keys in a table that `p` may access so.
+fn keypos_of<'p>(p: &'p Process, id: Term<'p>, access: Access) -> Result<usize, Leave<'p>> {
+    let handle = registry::find(p, id)?;
+    handle.table().may(p, id, access)?;
+    Ok(handle.table().options.keypos)
+}
+
+/// Begins a traversal of a table with keys at `keypos`.
 fn begin<'p>(
     p: &'p Process,
-    id: Term<'p>,
-    spec: Message,
+    (id, keypos): (Term<'p>, usize),
+    spec: Term<'_>,
     mode: Mode,
     request: Request,
 ) -> BifResult<'p> {
     let traversal = Traversal {
         id,
-        program: Program::new(spec)?,
+        program: Program::new(spec, Some(keypos))?,
         mode,
         request,
         from: Position::Start,
@@ -472,57 +498,68 @@ fn begin<'p>(
     traversal.run(p)
 }
 
-fn select<'p>(p: &'p Process, id: Term<'p>, spec: Message, back: bool) -> BifResult<'p> {
+fn select<'p>(p: &'p Process, id: Term<'p>, spec: Term<'_>, back: bool) -> BifResult<'p> {
     // The table's own errors come first.
-    registry::find(p, id)?.table().may(p, id, Access::Read)?;
-    begin(p, id, spec, Mode::Select, Request { limit: 0, back })
+    let keypos = keypos_of(p, id, Access::Read)?;
+    begin(
+        p,
+        (id, keypos),
+        spec,
+        Mode::Select,
+        Request { limit: 0, back },
+    )
 }
 
 fn select_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, Message::copy_of(spec), false)
+    select(p, id, spec, false)
 }
 
 fn select_reverse_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, Message::copy_of(spec), true)
+    select(p, id, spec, true)
 }
 
 fn match_2<'p>(p: &'p Process, [id, pattern]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, spec_of(pattern, am::dollar_dollar), false)
+    select(p, id, spec_of(pattern, am::dollar_dollar).term(), false)
 }
 
 fn match_object_2<'p>(p: &'p Process, [id, pattern]: [Term<'p>; 2]) -> BifResult<'p> {
-    select(p, id, spec_of(pattern, am::dollar_underscore), false)
+    select(p, id, spec_of(pattern, am::dollar_underscore).term(), false)
 }
 
 fn select_part<'p>(
     p: &'p Process,
     [id, limit]: [Term<'p>; 2],
-    spec: Message,
+    spec: Term<'_>,
     back: bool,
 ) -> BifResult<'p> {
-    registry::find(p, id)?.table().may(p, id, Access::Read)?;
+    let keypos = keypos_of(p, id, Access::Read)?;
     let limit = limit
         .as_index()
         .filter(|limit| *limit > 0)
         .ok_or_else(badarg)?;
-    begin(p, id, spec, Mode::Select, Request { limit, back })
+    begin(p, (id, keypos), spec, Mode::Select, Request { limit, back })
 }
 
 fn select_3<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3]) -> BifResult<'p> {
-    select_part(p, [id, limit], Message::copy_of(spec), false)
+    select_part(p, [id, limit], spec, false)
 }
 
 fn select_reverse_3<'p>(p: &'p Process, [id, spec, limit]: [Term<'p>; 3]) -> BifResult<'p> {
-    select_part(p, [id, limit], Message::copy_of(spec), true)
+    select_part(p, [id, limit], spec, true)
 }
 
 fn match_3<'p>(p: &'p Process, [id, pattern, limit]: [Term<'p>; 3]) -> BifResult<'p> {
-    select_part(p, [id, limit], spec_of(pattern, am::dollar_dollar), false)
+    select_part(
+        p,
+        [id, limit],
+        spec_of(pattern, am::dollar_dollar).term(),
+        false,
+    )
 }
 
 fn match_object_3<'p>(p: &'p Process, [id, pattern, limit]: [Term<'p>; 3]) -> BifResult<'p> {
     let spec = spec_of(pattern, am::dollar_underscore);
-    select_part(p, [id, limit], spec, false)
+    select_part(p, [id, limit], spec.term(), false)
 }
 
 fn select_1<'p>(p: &'p Process, [continuation]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -545,13 +582,13 @@ const ALL: Request = Request {
 };
 
 fn select_count_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    registry::find(p, id)?.table().may(p, id, Access::Read)?;
-    begin(p, id, Message::copy_of(spec), Mode::Count, ALL)
+    let keypos = keypos_of(p, id, Access::Read)?;
+    begin(p, (id, keypos), spec, Mode::Count, ALL)
 }
 
 fn internal_select_delete_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
-    registry::find(p, id)?.table().may(p, id, Access::Write)?;
-    begin(p, id, Message::copy_of(spec), Mode::Delete, ALL)
+    let keypos = keypos_of(p, id, Access::Write)?;
+    begin(p, (id, keypos), spec, Mode::Delete, ALL)
 }
 
 fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<'p> {
@@ -565,7 +602,7 @@ fn select_replace_2<'p>(p: &'p Process, [id, spec]: [Term<'p>; 2]) -> BifResult<
     if !select::keeps_keys(spec, table.options.keypos) {
         return Err(badarg().into());
     }
-    begin(p, id, Message::copy_of(spec), Mode::Replace, ALL)
+    begin(p, (id, table.options.keypos), spec, Mode::Replace, ALL)
 }
 
 fn is_compiled_ms_1<'p>(_p: &'p Process, [term]: [Term<'p>; 1]) -> BifResult<'p> {
@@ -576,7 +613,7 @@ fn match_spec_compile_1<'p>(p: &'p Process, [spec]: [Term<'p>; 1]) -> BifResult<
     if spec.is_nil() {
         return Err(badarg().into());
     }
-    Ok(Program::new(Message::copy_of(spec))?.term(p))
+    Ok(Program::new(spec, None)?.term(p))
 }
 
 /// Results of a list's terms, the last one first, before `results`; a time slice takes as many terms as it has

@@ -3,6 +3,7 @@
 //! ERTS.
 //! Source: `erl_bif_info.c`, OTP 29.
 
+mod node_references;
 mod relations;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,9 @@ fn get_internal_state_1(p: &mut Process) -> Next {
     let is_open = AVAILABLE.load(Ordering::Relaxed);
     if let Some(outcome) = is_open.then(|| relations::answer(p)).flatten() {
         return outcome.unwrap_or_else(|raise| p.raise(raise));
+    }
+    if is_open && let Some(next) = node_references::answer(p) {
+        return next;
     }
     match get(p, p.x(0)) {
         Ok(value) => p.set_x(0, value),
@@ -138,7 +142,14 @@ fn state_of<'p>(p: &'p Process, name: Atom, of: Term<'p>) -> GuardResult<'p> {
         "magic_ref" => match of.as_ref().and_then(|r| r.magic()) {
             Some(magic) => {
                 let address = std::ptr::from_ref(magic) as u64;
-                p.tuple(&[Term::small(1), p.unsigned(address), Term::bool(true)])
+                let holders = magic.holders() as u64;
+                // Made by `set_internal_state(make, magic_ref)`.
+                let is_empty = magic.get::<()>().is_some();
+                p.tuple(&[
+                    p.unsigned(address),
+                    p.unsigned(holders),
+                    Term::bool(is_empty),
+                ])
             }
             None => Term::bool(false),
         },

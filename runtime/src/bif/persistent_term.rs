@@ -8,7 +8,7 @@
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::{BifResult, badarg, bifs};
-use crate::heap::{Heap, LiteralSlot, LoneLiteral};
+use crate::heap::{self, Counted, Heap, LiteralSlot, LoneLiteral};
 use crate::process::order::access::{Access, OrderedGuard, OrderedLock, Part, Shared};
 use crate::process::{Control, Process};
 use crate::sys::static_cell::StaticCell;
@@ -135,6 +135,15 @@ fn value_of<'p>(p: &'p Process, key: Term<'_>) -> Option<Term<'p>> {
 /// Is there a term of this key, and is it `true`?
 pub(super) fn is_true(p: &Process, key: Term<'_>) -> bool {
     value_of(p, key).is_some_and(|value| value.as_bool() == Some(true))
+}
+
+/// Shows what the literals hold counts of, those that wait for their release included.
+pub(super) fn each_counted(show: &mut dyn FnMut(Counted<'_>)) {
+    let slots = TERMS.get().into_iter().flat_map(|table| &table.slots);
+    for literal in slots.filter_map(LiteralSlot::held) {
+        literal.counted().for_each(&mut *show);
+    }
+    heap::release::each_counted(show);
 }
 
 /// How many slots there are.

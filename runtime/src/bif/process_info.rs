@@ -409,7 +409,7 @@ fn relations(p: &Process, name: Atom) -> Term<'_> {
             let others = watchers.filter_map(|watcher| match &watcher.by {
                 WatchedBy::Object(object) => Some(p.magic_reference(object.upgrade()?)),
                 WatchedBy::Port(port) => Some(port.term()),
-                WatchedBy::Process(process) => Some(process.term(p)),
+                WatchedBy::Process(process, _) => Some(process.term(p)),
                 WatchedBy::Runtime => None,
             });
             let processes = relations.targets.values().map(|pid| pid.term());

@@ -14,13 +14,13 @@ use super::output::Outgoing;
 use super::queue::{Packet, Queue, Taken};
 use super::this_node::{net_kernel, next_connection};
 use super::{node_monitors, output, spawn};
-use crate::heap::{Heap, MagicBinary};
+use crate::heap::{Heap, MagicBinary, Message};
 use crate::process::nodes::RemoteProcess;
 use crate::process::refs::{RefNumbers, make_ref};
 use crate::process::signal::{ExitSignal, deliver_to_peer};
 use crate::process::suspension::go_on;
 use crate::process::watcher::unwatch;
-use crate::process::{Peer, SYSTEM, Signal, deliver, ports};
+use crate::process::{ParentExit, Peer, SYSTEM, Signal, deliver, ports};
 use crate::term::counted::is_alive;
 use crate::term::{Atom, Pid, Term, am};
 use crate::trace::record::dist::{self, Crossing};
@@ -85,7 +85,7 @@ pub(super) struct Relations {
     /// reference it is watched here.
     pub(super) watched: BTreeMap<Vec<u32>, (Pid, RefNumbers)>,
     /// Spawn requests that wait for their reply.
-    pub(super) spawns: BTreeMap<RefNumbers, Pid>,
+    pub(super) spawns: BTreeMap<RefNumbers, (Pid, ParentExit)>,
     /// Processes that monitor the node, how often, and by which reference they are watched.
     pub(super) node_monitors: BTreeMap<Pid, (u32, RefNumbers)>,
 }
@@ -186,6 +186,26 @@ impl DistEntry {
         let Handle(name) = reference.as_ref()?.magic()?.get()?;
         let connection = u32::try_from(connection.as_small()?).ok()?;
         Some((DistEntry::find(*name)?, connection))
+    }
+
+    /// The name of the node that a handle's object stands for.
+    pub(crate) fn name_in_handle(magic: &MagicBinary) -> Option<Atom> {
+        magic.get().map(|Handle(name)| *name)
+    }
+
+    /// References that are handles of its connections.
+    pub(crate) fn handles(&self) -> usize {
+        self.handle.get().map_or(0, |handle| handle.holders() - 1)
+    }
+
+    /// Shows the terms that wait for a connection, or for what comes by it.
+    pub(crate) fn each_pending(&self, show: &mut dyn FnMut(&Message)) {
+        let state = self.state.lock();
+        let spawns = state.relations.spawns.values();
+        let reasons = spawns.filter_map(|(_, exit)| exit.get());
+        reasons.for_each(&mut *show);
+        let pending = state.pending.iter();
+        pending.for_each(|signal| signal.each_term(show));
     }
 
     /// The number of its connection, which is to be made where there is none.
@@ -486,7 +506,7 @@ impl Left {
         for (pid, reference) in watched.into_values() {
             unwatch(pid, reference);
         }
-        for (request, pid) in spawns {
+        for (request, (pid, _)) in spawns {
             spawn::fail(pid, request, am::noconnection);
         }
         for (pid, (times, reference)) in node_monitors {

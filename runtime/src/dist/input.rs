@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use super::atom_cache::{AtomCache, DIST_HEADER, FIRST_FRAGMENT, FRAGMENT, PASS_THROUGH};
 use super::entry::{DistEntry, Phase};
@@ -623,21 +624,26 @@ impl Incoming<'_> {
             .relations
             .watched
             .insert(key.clone(), watched_here);
-        let told = self.told_of_exit(key, watcher, [watched, reference].map(Message::copy_of));
-        let by = WatchedBy::Process(watcher);
-        watch_or_tell(pid, number, Watcher { told, by });
+        watch_or_tell(
+            pid,
+            number,
+            self.watcher(key, watcher, [watched, reference]),
+        );
         Ok(())
     }
 
-    /// What tells the other node that a process has ended which it monitors by this reference.
-    pub(super) fn told_of_exit(
+    /// Tells the other node that the process `watched` has ended, which `by` monitors by this reference.
+    pub(super) fn watcher(
         &self,
         key: Vec<u32>,
-        watcher: Peer,
-        [watched, reference]: [Message; 2],
-    ) -> Box<dyn FnOnce(Term<'_>) + std::marker::Send> {
+        by: Peer,
+        [watched, reference]: [Term<'_>; 2],
+    ) -> Watcher {
         let (name, connection) = (self.entry.name, self.connection);
-        Box::new(move |reason| {
+        let watched = Message::copy_of(watched);
+        let named = Arc::new(Message::copy_of(reference));
+        let reference = Arc::clone(&named);
+        let told = move |reason: Term<'_>| {
             let Some(entry) = DistEntry::find(name) else {
                 return;
             };
@@ -646,9 +652,13 @@ impl Incoming<'_> {
                 state.connection == connection && state.relations.watched.remove(&key).is_some()
             };
             if is_monitored {
-                entry.send_monitor_exit(watched.term(), watcher, reference.term(), reason);
+                entry.send_monitor_exit(watched.term(), by, reference.term(), reason);
             }
-        })
+        };
+        Watcher {
+            told: Box::new(told),
+            by: WatchedBy::Process(by, named),
+        }
     }
 
     fn demonitor(

@@ -39,6 +39,12 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
+    /// Shows its terms.
+    pub(super) fn each_term(&self, show: &mut dyn FnMut(&Message)) {
+        show(&self.control);
+        self.payload.iter().for_each(show);
+    }
+
     /// Queues it for a connection that stands. One that cannot be encoded is lost.
     pub(super) fn queue(&self, state: &mut State) {
         let payload = self.payload.as_ref().map(Message::term);

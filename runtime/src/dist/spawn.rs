@@ -1,5 +1,7 @@
 //! Processes that one node starts on another. Source: `dist_spawn_request_4()` and `DOP_SPAWN_*` in `dist.c`, OTP 29.
 
+use std::sync::Arc;
+
 use super::capabilities::SPAWN;
 use super::entry::DistEntry;
 use super::input::{BadData, Incoming, numbers_of};
@@ -12,7 +14,6 @@ use crate::process::nodes::RemoteProcess;
 use crate::process::options::{self, BadOptions, SpawnRequest};
 use crate::process::refs::{RefNumbers, make_ref, reference_of};
 use crate::process::signal::{ExitSignal, TracedMessage, deliver_to_peer};
-use crate::process::watcher::{WatchedBy, Watcher};
 use crate::process::{
     Alias, Monitored, Newborn, Origin, Peer, Process, SYSTEM, Signal, SpawnWaiting, deliver, work,
 };
@@ -154,13 +155,14 @@ fn while_awaited(
     send: impl FnOnce() -> Fate,
 ) -> Result<(), NotRequested> {
     let waiting = SpawnWaiting::of(&request.parsed);
+    let awaited = (p.pid(), Arc::clone(&waiting.parent_exit));
     p.relations().spawns.insert(reference, waiting);
     entry
         .state
         .lock()
         .relations
         .spawns
-        .insert(reference, p.pid());
+        .insert(reference, awaited);
     let error = match send() {
         Fate::Sent | Fate::SentToBusy(_) => return Ok(()),
         Fate::Lost => am::noconnection,
@@ -300,16 +302,8 @@ fn bind(
             .relations
             .watched
             .insert(key.clone(), (child.pid(), number));
-        let names = [
-            Message::copy_of(child.pid().term()),
-            Message::copy_of(reference),
-        ];
-        let told = from.told_of_exit(key, parent, names);
-        let by = WatchedBy::Process(parent);
-        child
-            .relations()
-            .watchers
-            .insert(number, Watcher { told, by });
+        let watcher = from.watcher(key, parent, [child.pid().term(), reference]);
+        child.relations().watchers.insert(number, watcher);
     }
     flags
 }
@@ -394,9 +388,9 @@ pub(super) fn replied(
     };
     let reference = reference.numbers();
     let is_linked = flags & spawn_reply::LINK != 0 && result.is_ok();
-    {
+    let awaited = {
         let relations = &mut from.entry.state.lock().relations;
-        relations.spawns.remove(&reference);
+        let awaited = relations.spawns.remove(&reference);
         if let Ok(child) = result {
             if is_linked {
                 relations.links.insert((pid, child));
@@ -406,11 +400,16 @@ pub(super) fn replied(
                 relations.monitors.insert(reference, (pid, target));
             }
         }
-    }
+        awaited
+    };
     let answer = move |p: Option<&mut Process>| match (p, result) {
         (Some(p), Ok(child)) => p.spawn_done(reference, child, token),
         (Some(p), Err(error)) => p.spawn_refused(reference, error, token),
-        (None, Ok(child)) => give_up(pid, reference, child, is_linked, am::noproc),
+        (None, Ok(child)) => {
+            let reason = awaited.as_ref().and_then(|(_, exit)| exit.get());
+            let reason = reason.map_or(am::noproc.term(), Message::term);
+            give_up(pid, reference, child, is_linked, reason);
+        }
         (None, Err(_)) => {}
     };
     deliver(pid, Signal::request(answer));
@@ -418,10 +417,10 @@ pub(super) fn replied(
 }
 
 /// The parent of `child` is gone, or wants it no more.
-fn give_up(pid: Pid, reference: RefNumbers, child: Peer, is_linked: bool, reason: Atom) {
+fn give_up(pid: Pid, reference: RefNumbers, child: Peer, is_linked: bool, reason: Term<'_>) {
     demonitor(RemoteProcess::Process(child), reference, pid);
     if is_linked {
-        let exit = ExitSignal::of_link(pid.into(), reason.term(), None);
+        let exit = ExitSignal::of_link(pid.into(), reason, None);
         deliver_to_peer(child, Signal::Exit(Box::new(exit)));
     }
 }
@@ -434,7 +433,7 @@ impl Process {
         };
         let (pid, is_linked) = (self.pid(), waiting.link.is_some());
         if waiting.is_abandoned {
-            give_up(pid, reference, child, is_linked, am::abandoned);
+            give_up(pid, reference, child, is_linked, am::abandoned.term());
             return;
         }
         if let Some(priority) = waiting.link {

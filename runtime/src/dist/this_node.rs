@@ -44,7 +44,7 @@ pub(crate) fn is_node_name(name: Atom) -> bool {
 }
 
 /// The process that is registered as `net_kernel`.
-pub(super) fn net_kernel() -> Option<Pid> {
+pub(crate) fn net_kernel() -> Option<Pid> {
     match registry::whereis(am::net_kernel)? {
         Named::Process(pid) => Some(pid),
         Named::Port(_) => None,

@@ -744,6 +744,12 @@ impl Hash {
         (0..self.slots.len()).map(length).collect()
     }
 
+    /// All objects, in no order, deleted ones that are still kept included.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Stored> {
+        let objects = self.nodes.iter().filter_map(|node| node.object.as_ref());
+        objects.map(Keyed::object)
+    }
+
     /// Objects kept for traversals.
     pub(crate) fn kept(&self) -> usize {
         self.nodes.iter().filter(|node| node.deleted).count()

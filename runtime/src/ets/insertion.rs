@@ -48,6 +48,11 @@ impl Insertion {
         }
     }
 
+    /// The objects that are not in the table yet.
+    pub(super) fn left(&self) -> &[Stored] {
+        self.left.as_slice()
+    }
+
     /// What tells of its end.
     pub(crate) fn ending(&self) -> &Ending {
         &self.ending

@@ -33,7 +33,7 @@ pub(crate) use hash::{Chain, DIRECTORY_WORDS, Hash, HashKind, Locks};
 pub(crate) use insertion::{Ending, Insertion, STEPS_PER_RED};
 pub(crate) use tree::Tree;
 
-use crate::heap::{Keyed, MagicBinary, Message, Stored};
+use crate::heap::{Counted, Keyed, MagicBinary, Message, Stored};
 use crate::process::order::access::{Access, Object};
 use crate::process::{self, Leave, ProcShared, Process, Raise};
 use crate::term::{Atom, Pid, Term, Tuple, am};
@@ -271,6 +271,24 @@ impl Table {
     /// Whatever its state.
     pub(crate) fn state(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write()
+    }
+}
+
+impl Table {
+    /// Shows what all that the table keeps holds counts of.
+    pub(crate) fn each_counted(&self, show: &mut dyn FnMut(Counted<'_>)) {
+        let state = self.state.read();
+        match &state.objects {
+            Objects::Hash(hash) => hash.all().flat_map(Stored::counted).for_each(&mut *show),
+            Objects::Tree(tree) => tree.iter().flat_map(Stored::counted).for_each(&mut *show),
+        }
+        let data = state.heir.iter().filter_map(|heir| heir.data.as_ref());
+        data.flat_map(Message::counted).for_each(&mut *show);
+        let left = state
+            .insertion
+            .iter()
+            .flat_map(|insertion| insertion.left());
+        left.flat_map(Stored::counted).for_each(show);
     }
 }
 

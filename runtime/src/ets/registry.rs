@@ -261,6 +261,15 @@ pub(crate) fn was_made(reference: RefNumbers) -> bool {
     MADE.lock().contains(&reference)
 }
 
+/// Shows each table, and its reference.
+pub(crate) fn each(show: &mut dyn FnMut(&Table, &TableRef)) {
+    for reference in all() {
+        table_of(&reference)
+            .into_iter()
+            .for_each(|table| show(table, &reference));
+    }
+}
+
 /// All tables.
 pub(crate) fn all() -> Vec<TableRef> {
     let owned = OWNED.lock();

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::{Hash, Objects, Tree};
-use crate::heap::Stored;
+use crate::heap::{Heap, Message, Stored};
 use crate::matchspec::{Dialect, MatchSpec, Object, compile, is_fully_bound, is_wild};
 use crate::process::Process;
 use crate::process::{Raise, badarg};
@@ -64,6 +64,50 @@ impl<'a> Keys<'a> {
             None => Keys::Some(keys),
             Some(key) if clauses == 1 && !key.as_atom().is_some_and(is_wild) => Keys::Like(key),
             Some(_) => Keys::All,
+        }
+    }
+}
+
+/// [`Keys`] of a specification that is needed no more, for tables with keys in a certain place of their objects.
+pub(crate) enum KeptKeys {
+    /// Those in a list.
+    Some(usize, Message),
+    Like(usize, Message),
+    All,
+}
+
+impl KeptKeys {
+    /// Copies what `spec`, which has been compiled, says about keys at `keypos`.
+    pub(crate) fn of(spec: Term<'_>, keypos: usize) -> KeptKeys {
+        match Keys::of(spec, keypos) {
+            Keys::Some(keys) => {
+                let list = Heap::detached().into_message(|heap| {
+                    let keys = keys.iter().map(|key| heap.copy_in(*key));
+                    heap.list(&keys.collect::<Vec<_>>())
+                });
+                KeptKeys::Some(keypos, list)
+            }
+            Keys::Like(pattern) => KeptKeys::Like(keypos, Message::copy_of(pattern)),
+            Keys::All => KeptKeys::All,
+        }
+    }
+
+    /// The term that it keeps.
+    pub(crate) fn term(&self) -> Option<&Message> {
+        match self {
+            KeptKeys::Some(_, kept) | KeptKeys::Like(_, kept) => Some(kept),
+            KeptKeys::All => None,
+        }
+    }
+
+    /// For a table with keys at `keypos`.
+    pub(crate) fn at(&self, keypos: usize) -> Keys<'_> {
+        match self {
+            KeptKeys::Some(place, keys) if *place == keypos => {
+                Keys::Some(keys.term().list_iter().flatten().collect())
+            }
+            KeptKeys::Like(place, pattern) if *place == keypos => Keys::Like(pattern.term()),
+            _ => Keys::All,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::off_heap::OffHeap;
+use super::off_heap::{Counted, OffHeap};
 use super::verify::ZEAL;
 use super::{Heap, copy};
 use crate::sys::memory;
@@ -180,6 +180,11 @@ impl LiteralArea {
     /// Where its literals lie.
     pub(super) fn ranges(&self) -> &[Range] {
         &self.ranges
+    }
+
+    /// What its literals hold counts of, as [`Heap::counted`].
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        self.off_heap.counted()
     }
 
     /// Has it no literal at all?
@@ -372,6 +377,11 @@ impl LoneLiteral {
     #[must_use]
     pub fn words(&self) -> usize {
         self.area.words()
+    }
+
+    /// What it holds counts of, as [`Heap::counted`].
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        self.area.counted()
     }
 }
 

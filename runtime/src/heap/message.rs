@@ -1,7 +1,7 @@
 //! Messages: terms between heaps.
 
 use super::fragment::Fragments;
-use super::{Fragment, Heap, Literals, copy, size};
+use super::{Counted, Fragment, Heap, Literals, copy, size};
 use crate::term::{RawTerm, Term, tag};
 
 /// A term on its way between heaps, or kept outside any: the fragments that hold it, and the term.
@@ -149,6 +149,12 @@ impl Message {
     /// The slot, where it has no fragments of its own: after [`Heap::attach_in_place`].
     pub(crate) fn attached_root(&mut self) -> Option<&mut RawTerm> {
         self.fragments.is_none().then_some(&mut self.root)
+    }
+
+    /// What its things hold counts of, as [`Heap::counted`].
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        let fragments = self.fragments.iter();
+        fragments.flat_map(|fragments| fragments.off_heap().counted())
     }
 
     /// Words it takes.

@@ -158,6 +158,7 @@ pub(crate) use verify::NIF_CHECKS;
 use crate::sys::memory;
 use crate::term::{CodeAddress, RawTerm, Term};
 use fragment::{Fragments, Header};
+pub(crate) use off_heap::Counted;
 use off_heap::OffHeap;
 
 /// Words between heap and stack that terms never take: a return address pushed without a frame, and the
@@ -710,6 +711,10 @@ impl Heap {
     pub(crate) fn binaries(&self) -> impl Iterator<Item = HeldBinary> {
         binaries_in(&self.off_heap).chain(binaries_in(&self.old_off_heap))
     }
+    /// What the things of the heap hold counts of, once for each thing, those that are garbage included.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        self.off_heap.counted().chain(self.old_off_heap.counted())
+    }
 }
 
 /// What `build` makes on a heap of exactly these `words` words at `room`; counts go to `off_heap`.
@@ -749,24 +754,13 @@ pub(crate) struct HeldBinary {
 }
 
 fn binaries_in(list: &OffHeap) -> impl Iterator<Item = HeldBinary> {
-    let listed = |ptr: *mut u64| (!ptr.is_null()).then_some(ptr);
-    let all = std::iter::successors(listed(list.first()), move |ptr| {
-        // SAFETY: H4: listed things are live and hold their counts.
-        listed(unsafe { off_heap::next(*ptr) })
-    });
-    all.filter_map(|ptr| {
-        // SAFETY: H4: as above.
-        unsafe {
-            if *ptr & crate::term::tag::HEADER_MASK != crate::term::tag::BIN_REF {
-                return None;
-            }
-            let binary = &*(*ptr.add(1) as *const Binary);
-            Some(HeldBinary {
-                address: binary.name(),
-                bytes: binary.kept_bytes(),
-                holders: binary.refs(),
-            })
-        }
+    list.counted().filter_map(|counted| match counted {
+        Counted::Binary(binary) => Some(HeldBinary {
+            address: binary.name(),
+            bytes: binary.kept_bytes(),
+            holders: binary.refs(),
+        }),
+        Counted::Magic(_) | Counted::Node(_) => None,
     })
 }
 

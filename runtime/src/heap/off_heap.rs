@@ -18,6 +18,14 @@ pub(crate) struct OffHeap {
 /// Offset of the link in a listed thing.
 const NEXT: usize = 2;
 
+/// What a listed thing holds a count of.
+#[derive(Clone, Copy)]
+pub(crate) enum Counted<'a> {
+    Binary(&'a Binary),
+    Magic(&'a MagicBinary),
+    Node(&'a Node),
+}
+
 impl OffHeap {
     pub(crate) fn first(&self) -> *mut u64 {
         self.first.get()
@@ -39,6 +47,24 @@ impl OffHeap {
                 self.overhead_words.set(self.overhead_words.get() + words);
             }
         }
+    }
+
+    /// What the things in the list hold counts of, once for each thing.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        let listed = |ptr: *mut u64| (!ptr.is_null()).then_some(ptr);
+        let all = std::iter::successors(listed(self.first()), move |ptr| {
+            // SAFETY: H4: listed things are live.
+            listed(unsafe { next(*ptr) })
+        });
+        // SAFETY: H4: each kind's second word is the counted pointer it was made with, and the list is borrowed.
+        all.map(|ptr| unsafe {
+            let counted = *ptr.add(1);
+            match *ptr & tag::HEADER_MASK {
+                tag::BIN_REF => Counted::Binary(&*(counted as *const Binary)),
+                tag::REF => Counted::Magic(&*(counted as *const MagicBinary)),
+                _ => Counted::Node(&*(counted as *const Node)),
+            }
+        })
     }
 
     /// Takes the whole list.

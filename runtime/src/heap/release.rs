@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::literal::LiteralArea;
-use super::{Heap, Roots};
+use super::{Counted, Heap, Roots};
 use crate::hook::Hook;
 use crate::term::{RawTerm, Term, tag};
 
 /// Areas that are given up together.
 pub(crate) struct Batch {
-    _areas: Vec<LiteralArea>,
+    areas: Vec<LiteralArea>,
 }
 
 /// Addresses under release, ascending.
@@ -64,12 +64,20 @@ pub(crate) fn switch() -> (Option<Batch>, bool) {
         let ranges = areas.iter().flat_map(LiteralArea::ranges);
         let mut ranges: Vec<_> = ranges.cloned().collect();
         ranges.sort_unstable_by_key(|range| range.start);
-        (Arc::new(Releasing(ranges)), Batch { _areas: areas })
+        (Arc::new(Releasing(ranges)), Batch { areas })
     });
     let any = next.is_some();
     UNDER_WAY.store(any, Ordering::Release);
     let before = std::mem::replace(&mut state.releasing, next);
     (before.map(|(_, batch)| batch), any)
+}
+
+/// Shows what the literals that wait for their release hold counts of.
+pub(crate) fn each_counted(show: &mut dyn FnMut(Counted<'_>)) {
+    let state = STATE.lock();
+    let under_release = state.releasing.iter().flat_map(|(_, batch)| &batch.areas);
+    let areas = state.queue.iter().chain(under_release);
+    areas.flat_map(LiteralArea::counted).for_each(show);
 }
 
 /// Is a release under way?

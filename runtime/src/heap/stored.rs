@@ -2,7 +2,7 @@
 //! a copy is one move of words and an addition to each pointer.
 
 use super::fragment::Fragment;
-use super::{Heap, Literals, copy, size};
+use super::{Counted, Heap, Literals, copy, size};
 use crate::term::{RawTerm, Term, Tuple, tag};
 
 /// A tuple of at least one element that no heap owns.
@@ -128,6 +128,11 @@ impl Stored {
     /// Every off-heap binary the object refers to.
     pub(crate) fn binaries(&self) -> impl Iterator<Item = super::HeldBinary> {
         super::binaries_in(&self.0.header().off_heap)
+    }
+
+    /// What the object's things hold counts of, as [`Heap::counted`].
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        self.0.header().off_heap.counted()
     }
 
     /// Replaces element `index` (from 0), if both that and `value` are immediates.

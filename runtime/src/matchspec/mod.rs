@@ -89,6 +89,69 @@ enum Head {
     AnyArguments(Option<usize>),
 }
 
+impl MatchSpec {
+    /// Shows the terms that are in it as they are.
+    pub(crate) fn each_constant(&self, show: &mut dyn FnMut(&Message)) {
+        for clause in &self.clauses {
+            match &clause.head {
+                Head::Term(pattern) => pattern.each_constant(show),
+                Head::Arguments(patterns, _) => {
+                    patterns.iter().for_each(|it| it.each_constant(show));
+                }
+                Head::AnyArguments(_) => {}
+            }
+            let expressions = clause.guards.iter().chain(&clause.body);
+            expressions.for_each(|it| it.each_constant(show));
+        }
+    }
+}
+
+impl Pattern {
+    fn each_constant(&self, show: &mut dyn FnMut(&Message)) {
+        match self {
+            Pattern::Any | Pattern::Bind(_) | Pattern::Same(_) => {}
+            Pattern::Equal(term) => show(term),
+            Pattern::Tuple(parts) => parts.iter().for_each(|it| it.each_constant(show)),
+            Pattern::List(first, rest) => {
+                first.iter().for_each(|it| it.each_constant(show));
+                rest.each_constant(show);
+            }
+            Pattern::Map(pairs) => {
+                for (key, value) in pairs {
+                    show(key);
+                    value.each_constant(show);
+                }
+            }
+        }
+    }
+}
+
+impl Expr {
+    fn each_constant(&self, show: &mut dyn FnMut(&Message)) {
+        match self {
+            Expr::Constant(term) => show(term),
+            Expr::Variable(_) | Expr::Whole | Expr::Bindings | Expr::Own => {}
+            Expr::List(first, rest) => {
+                first.iter().for_each(|it| it.each_constant(show));
+                rest.each_constant(show);
+            }
+            Expr::Map(pairs) => {
+                for (key, value) in pairs {
+                    key.each_constant(show);
+                    value.each_constant(show);
+                }
+            }
+            Expr::Tuple(parts)
+            | Expr::Call(_, parts)
+            | Expr::And(parts)
+            | Expr::Or(parts)
+            | Expr::AndAlso(parts)
+            | Expr::OrElse(parts)
+            | Expr::Action(_, parts) => parts.iter().for_each(|it| it.each_constant(show)),
+        }
+    }
+}
+
 /// A pattern of a head.
 enum Pattern {
     Any,

@@ -185,9 +185,12 @@ impl Process {
     /// While it is still in the table: it must be woken. What ending processes say waits with them so, and does not pile
     /// up in a queue.
     fn tell_nodes(&mut self) -> Result<(), Control<'static>> {
-        let bound = self.some_relations().map(|mut it| it.take_remote());
+        let reason = self.exit_reason().unwrap_or(am::normal.term());
+        let bound = self.some_relations().map(|mut relations| {
+            relations.note_exit_for_children(reason);
+            relations.take_remote()
+        });
         if let Some((links, watchers)) = bound {
-            let reason = self.exit_reason().unwrap_or(am::normal.term());
             let me: Peer = self.pid().into();
             let mut nodes: Vec<Atom> = links.iter().filter_map(|peer| peer.node_name()).collect();
             for peer in links {

@@ -267,6 +267,10 @@ impl Process {
                     relations.targets.remove(&reference);
                 }
             }
+            Signal::Watch(watch) => {
+                let (reference, watcher) = *watch;
+                self.relations().watchers.insert(reference, watcher);
+            }
             Signal::GroupLeader { leader } => self.set_group_leader(leader),
             Signal::MonitorDown { .. } => self.handle_down(signal),
             Signal::ReceiveTimeout { id } => {

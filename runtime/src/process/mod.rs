@@ -60,6 +60,7 @@ mod peer;
 pub(crate) mod ports;
 pub(crate) mod probe;
 mod raise;
+pub(crate) mod references;
 pub mod refs;
 pub mod registry;
 mod relation;
@@ -120,7 +121,9 @@ pub(crate) use code_hooks::REFERS_TO_OLD_CODE;
 pub(crate) use mailbox::{Mailbox, timeout_ms};
 pub(crate) use order::replay::Tries;
 pub use peer::Peer;
-pub(crate) use relation::{Alias, AliasEnd, Monitored, Origin, Relations, SpawnWaiting};
+pub(crate) use relation::{
+    Alias, AliasEnd, Monitored, Origin, ParentExit, Relations, SpawnWaiting,
+};
 pub(crate) use saved_calls::Saved;
 pub(crate) use shared::{ProcRef, TimerState, ask, ask_with, deliver, send};
 pub(crate) use signal::{SYSTEM, Signal};

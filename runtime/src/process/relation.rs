@@ -4,6 +4,7 @@
 
 use std::cell::RefMut;
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use super::nodes::RemoteProcess;
 use super::options::SpawnRequest;
@@ -14,7 +15,7 @@ use super::watcher::Watcher;
 use super::{Peer, Process};
 use crate::heap::Message;
 use crate::term::compare::eq_exact;
-use crate::term::{Atom, Pid, Port, Term};
+use crate::term::{Atom, Pid, Port, Term, am};
 
 /// The target of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,12 @@ pub(crate) struct SpawnWaiting {
     pub(crate) monitor: Option<MonitorWaiting>,
     /// The reply is wanted no more.
     pub(crate) is_abandoned: bool,
+    pub(crate) parent_exit: ParentExit,
 }
+
+/// The exit reason of a process that waits for a linked child: the child is told it where its parent has not come to hear
+/// of it. The connection to the child's node has it, too. Source: `dist_pend_spawn_exit` in `dist.c`, OTP 29.
+pub(crate) type ParentExit = Arc<OnceLock<Message>>;
 
 /// The monitor that a child is to have.
 pub(crate) struct MonitorWaiting {
@@ -119,6 +125,7 @@ impl SpawnWaiting {
                 tag: monitor.tag.map(Message::copy_of),
             }),
             is_abandoned: false,
+            parent_exit: ParentExit::default(),
         }
     }
 }
@@ -232,12 +239,29 @@ impl Relations {
         at.map(|at| self.links_to_gone.swap_remove(at)).is_some()
     }
 
+    /// What is linked and of old incarnations of this node.
+    pub(super) fn links_to_gone(&self) -> impl Iterator<Item = &Message> {
+        self.links_to_gone.iter()
+    }
+
     /// Those linked now, in order.
     pub(crate) fn linked(&self) -> impl Iterator<Item = Peer> {
         let links = self.links.iter();
         links
             .filter(|(_, link)| link.unlinking == 0)
             .map(|(peer, _)| *peer)
+    }
+
+    /// The process exits, for this reason: those that start linked children of it will know.
+    pub(super) fn note_exit_for_children(&self, reason: Term<'_>) {
+        for waiting in self.spawns.values().filter(|it| it.link.is_some()) {
+            let reason = match waiting.is_abandoned {
+                true => am::abandoned.term(),
+                false => reason,
+            };
+            // Noted already, where the process waits to tell of its end.
+            let _ = waiting.parent_exit.set(Message::copy_of(reason));
+        }
     }
 
     /// Takes out the links to processes of other nodes, and the monitors that those have on this one.

@@ -334,8 +334,8 @@ impl ProcShared {
     /// The process, if it rests.
     ///
     /// # Safety
-    /// S1: the thread is the only one of its process of the operating system, and begins no time slice of it as long as it
-    /// has the reference.
+    /// S1: no other thread begins a time slice: there is none, or schedulers are blocked. This one begins none of the process
+    /// as long as it has the reference.
     pub(crate) unsafe fn resting(&self) -> Option<&Process> {
         // SAFETY: S1.
         unsafe { (*self.home.get()).as_deref() }

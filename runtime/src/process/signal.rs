@@ -11,6 +11,7 @@ use super::direct_send::ByAlias;
 use super::order::{Setting, Source};
 use super::refs::RefNumbers;
 use super::seq_token::Token;
+use super::watcher::Watcher;
 use super::{Peer, Process, deliver};
 use crate::heap::Message;
 use crate::term::{Atom, Pid, Term, am};
@@ -87,6 +88,8 @@ pub(crate) enum Signal {
     Monitor { reference: RefNumbers, from: Pid },
     /// No more.
     Demonitor { reference: RefNumbers },
+    /// Something that is no process of this node monitors the receiver, by this reference.
+    Watch(Box<(RefNumbers, Watcher)>),
     /// Its group leader is to be this process, as a process of another node says.
     GroupLeader { leader: Peer },
     /// What the receiver monitors is gone.
@@ -399,6 +402,7 @@ impl Signal {
             Signal::Monitor { reference, from } => {
                 deliver(from, Signal::down_of_gone(reference));
             }
+            Signal::Watch(watch) => (watch.1.told)(am::noproc.term()),
             Signal::Request(run) | Signal::Question { run, .. } => run(None),
             Signal::Message { .. }
             | Signal::Traced(_)

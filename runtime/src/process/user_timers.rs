@@ -198,6 +198,15 @@ pub(super) fn deadline_ns(reference: RefNumbers) -> Option<u64> {
     }
 }
 
+/// Shows the receiver and the message of each timer.
+pub(crate) fn each(show: &mut dyn FnMut(Receiver, &Message)) {
+    for number in 0..SHARDS {
+        let shard = shard([number as u32, 0, 0]).lock();
+        let timers = shard.values();
+        timers.for_each(|timer| show(timer.receiver, &timer.message));
+    }
+}
+
 /// Whether a timer has neither gone off nor been cancelled.
 pub(crate) fn is_there(reference: RefNumbers) -> bool {
     shard(reference).lock().contains_key(&reference)

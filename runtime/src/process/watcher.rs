@@ -1,11 +1,11 @@
 //! Monitors that ports, resources of libraries and the runtime itself have on processes.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use super::refs::RefNumbers;
 use super::{Peer, Process, Signal, deliver, send};
-use crate::heap::MagicBinary;
-use crate::term::{Atom, Pid, Port, Term, am};
+use crate::heap::{MagicBinary, Message};
+use crate::term::{Atom, Pid, Port, Term};
 
 /// A monitor of what is no process.
 pub(crate) struct Watcher {
@@ -21,8 +21,8 @@ pub(crate) enum WatchedBy {
     Object(Weak<MagicBinary>),
     /// A port.
     Port(Port),
-    /// A process of another node.
-    Process(Peer),
+    /// A process of another node, by this reference.
+    Process(Peer, Arc<Message>),
     /// The runtime itself: programs do not see it.
     Runtime,
 }
@@ -31,7 +31,7 @@ impl WatchedBy {
     /// The name of the other node whose process it is.
     pub(super) fn node_name(&self) -> Option<Atom> {
         match self {
-            WatchedBy::Process(peer) => peer.node_name(),
+            WatchedBy::Process(peer, _) => peer.node_name(),
             _ => None,
         }
     }
@@ -39,21 +39,12 @@ impl WatchedBy {
 
 /// Has `watcher` hear, by this reference, when the process exits; whether it is there.
 pub(crate) fn watch(pid: Pid, reference: RefNumbers, watcher: Watcher) -> bool {
-    send(pid, request(reference, watcher)).is_ok()
+    send(pid, Signal::Watch(Box::new((reference, watcher)))).is_ok()
 }
 
 /// As [`watch`]; where the process is gone, the watcher is called at once.
 pub(crate) fn watch_or_tell(pid: Pid, reference: RefNumbers, watcher: Watcher) {
-    deliver(pid, request(reference, watcher));
-}
-
-fn request(reference: RefNumbers, watcher: Watcher) -> Signal {
-    Signal::request(move |p: Option<&mut Process>| match p {
-        Some(p) => {
-            p.relations().watchers.insert(reference, watcher);
-        }
-        None => (watcher.told)(am::noproc.term()),
-    })
+    deliver(pid, Signal::Watch(Box::new((reference, watcher))));
 }
 
 /// The process need not tell any more.

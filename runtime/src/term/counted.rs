@@ -333,6 +333,11 @@ impl MagicBinary {
     pub(crate) fn ref_numbers(&self) -> [u32; 3] {
         self.numbers
     }
+    /// What holds it: references and others.
+    #[must_use]
+    pub(crate) fn holders(&self) -> usize {
+        self.this.strong_count()
+    }
     /// The object, if it is a `T`.
     #[inline]
     #[must_use]
@@ -477,13 +482,20 @@ impl Node {
         NODES.read().get((name, creation)).is_some()
     }
 
+    /// All nodes that terms name, each with the number of those.
+    #[must_use]
+    pub(crate) fn all() -> Vec<((Atom, u32), usize)> {
+        let nodes = NODES.read();
+        let known = nodes.known.iter();
+        let counted = known.map(|(key, node)| (*key, node.strong_count()));
+        counted.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// The names of all nodes that terms name, each once.
     #[must_use]
     pub(crate) fn all_names() -> Vec<Atom> {
-        let nodes = NODES.read();
-        let known = nodes.known.iter();
-        let named = known.filter(|(_, node)| node.strong_count() > 0);
-        let mut names: Vec<Atom> = named.map(|((name, _), _)| *name).collect();
+        let named = Node::all().into_iter().map(|((name, _), _)| name);
+        let mut names: Vec<Atom> = named.collect();
         names.dedup();
         names
     }

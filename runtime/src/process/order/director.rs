@@ -213,7 +213,7 @@ impl Process {
         for signal in std::mem::take(&mut self.mailbox.middle) {
             match signal {
                 Signal::Question { run, .. } => run(Some(self)),
-                Signal::Request(_) => signal.answer_for_gone(self.pid()),
+                Signal::Request(_) | Signal::Watch(_) => signal.answer_for_gone(self.pid()),
                 other => self.mailbox.middle.push(other),
             }
         }
