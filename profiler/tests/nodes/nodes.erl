@@ -261,7 +261,7 @@ traced() ->
                       end
               end),
     1 = erlang:trace(P, true, [send, 'receive']),
-    erlang:trace_pattern('receive', [{[Node, '_', '_'], [], []}], []),
+    erlang:trace_pattern('receive', [{[Node, undefined, '_'], [], []}], []),
     P ! unseen,
     P ! {send, {nobody, Node}, by_name},
     P ! {send, Echo, {P, ref, by_pid}},

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::{Hash, Objects, Tree};
-use crate::heap::{Heap, Message, Stored};
+use crate::heap::{Message, Stored};
 use crate::matchspec::{Dialect, MatchSpec, Object, compile, is_fully_bound, is_wild};
 use crate::process::Process;
 use crate::process::{Raise, badarg};
@@ -70,7 +70,7 @@ impl<'a> Keys<'a> {
 
 /// [`Keys`] of a specification that is needed no more, for tables with keys in a certain place of their objects.
 pub(crate) enum KeptKeys {
-    /// Those in a list.
+    /// Those in a tuple.
     Some(usize, Message),
     Like(usize, Message),
     All,
@@ -80,13 +80,7 @@ impl KeptKeys {
     /// Copies what `spec`, which has been compiled, says about keys at `keypos`.
     pub(crate) fn of(spec: Term<'_>, keypos: usize) -> KeptKeys {
         match Keys::of(spec, keypos) {
-            Keys::Some(keys) => {
-                let list = Heap::detached().into_message(|heap| {
-                    let keys = keys.iter().map(|key| heap.copy_in(*key));
-                    heap.list(&keys.collect::<Vec<_>>())
-                });
-                KeptKeys::Some(keypos, list)
-            }
+            Keys::Some(keys) => KeptKeys::Some(keypos, Message::of_tuple(&keys)),
             Keys::Like(pattern) => KeptKeys::Like(keypos, Message::copy_of(pattern)),
             Keys::All => KeptKeys::All,
         }
@@ -104,7 +98,8 @@ impl KeptKeys {
     pub(crate) fn at(&self, keypos: usize) -> Keys<'_> {
         match self {
             KeptKeys::Some(place, keys) if *place == keypos => {
-                Keys::Some(keys.term().list_iter().flatten().collect())
+                let keys = keys.term().as_tuple();
+                Keys::Some(keys.map_or(Vec::new(), |keys| keys.elements().to_vec()))
             }
             KeptKeys::Like(place, pattern) if *place == keypos => Keys::Like(pattern.term()),
             _ => Keys::All,

@@ -64,14 +64,14 @@ pub(crate) fn sent<'p>(p: &'p Process, to: Term<'p>, message: Term<'p>) {
     }
 }
 
-/// `message` from `from` gets into the message queue of `p`.
+/// `message` from `from` gets into the message queue of `p`. Patterns see the node of a sender that is elsewhere, and not
+/// which process it is. Source: `trace_receive_session()` in `erl_trace.c`, OTP 29.
 #[cold]
 pub(crate) fn received<'p>(p: &'p Process, from: Peer, message: Term<'p>) {
-    let sender = if from == SYSTEM.into() {
-        [am::system.term(), am::undefined.term()]
-    } else {
-        let node = from.node_of().map_or_else(node_name, |(name, _)| name);
-        [node.term(), from.term(p)]
+    let sender = match from.node_name() {
+        Some(node) => [node.term(), am::undefined.term()],
+        None if from == SYSTEM.into() => [am::system.term(), am::undefined.term()],
+        None => [node_name().term(), from.term(p)],
     };
     received_from(p, sender, message);
 }
