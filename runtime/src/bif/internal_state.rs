@@ -466,7 +466,9 @@ mod tests {
         let pair = made.and_then(|t| t.as_tuple()).expect("a pair");
         let found = state_of(p, Atom::new("magic_ref"), pair.get(0)).ok();
         let found = found.and_then(|t| t.as_tuple()).expect("it is magic");
-        assert_eq!(found.get(1).as_index(), pair.get(1).as_index());
+        let numbers = [found.get(0), found.get(1)].map(Term::as_index);
+        assert_eq!(numbers, [pair.get(1).as_index(), Some(1)]);
+        assert_eq!(found.get(2), am::true_);
         assert!(set("fill_heap", Term::small(0)).is_ok());
         assert_eq!(p.free_words(), 0);
     }
