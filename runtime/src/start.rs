@@ -116,7 +116,7 @@ pub fn root() -> Option<&'static Path> {
     ROOT.get().map(PathBuf::as_path)
 }
 
-/// What is written before the machine ends, in this order.
+/// What is done before the machine ends, in this order.
 const AT_END: &[AtEnd] = &[
     AtEnd::Write(restore_terminal),
     AtEnd::Flush(nif::library::at_halt),

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - S1: `home` is written and read only by the thread that began the process's time slice (`run_state`: QUEUED to
 //!   RUNNING) and has not ended it, or before the process is first woken, or by the thread that has woken it and not yet
-//!   put it in a run queue.
+//!   put it in a run queue. While no other thread begins a time slice, this one reads it of any process that rests.
 //! - S2: a process is taken out of the table only in its last time slice, so that one that is queued (or runs) is
 //!   alive: run queues hold plain pointers.
 

@@ -1,4 +1,4 @@
-//! The flags whose values change what processes and connections begin with: `+h...`, `+pad`,
+//! The flags whose values change what processes and connections begin with, and for how long a halt waits: `+h...`, `+pad`,
 //! `+zdbbl`, `+zhft`. Source: `erl_start()` in `erl_init.c`, OTP 29.
 
 use super::StartError;

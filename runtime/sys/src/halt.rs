@@ -74,11 +74,10 @@ pub fn request(code: i32) {
     end(Exit::Code(code), Flush::Within(None));
 }
 
-fn note(state: &mut Option<Request>, exit: Exit, flush: Flush) -> Exit {
-    let first = state.get_or_insert(Request { exit, flush }).exit;
+fn note(state: &mut Option<Request>, exit: Exit, flush: Flush) {
+    state.get_or_insert(Request { exit, flush });
     IS_REQUESTED.store(true, Ordering::Relaxed);
     CHANGED.notify_all();
-    first
 }
 
 /// Asks for the end of the machine from a thread that may hold any lock and has no memory. Tells whether it has asked.
